@@ -1,0 +1,29 @@
+#ifndef CORE_GRAPH_GRAPH_DEF_H_
+#define CORE_GRAPH_GRAPH_DEF_H_
+
+#include <memory>
+#include <string>
+
+#include "core/base/file.h"
+#include "core/framework/graph.pb.h"
+#include "core/graph/graph.h"
+
+namespace millrace {
+
+
+// Adds the nodes of `def` to `graph`; they may name nodes that are already there. All or nothing.
+// InvalidArgument for unknown ops (all at once, with counts), missing inputs, cycles, dtypes or
+// shapes that do not fit; every message names the node.
+Status ImportGraphDef(const GraphDef& def, Graph& graph);
+// Nodes in topological order; the assigned device if there is one, else the requested one;
+// shapes as the annotation "_output_shapes" (read by TensorBoard).
+void ExportGraphDef(const Graph& graph, GraphDef* def);
+
+// A graph from serialised bytes, binary or text proto (told by content). DataLoss for bytes that
+// are neither; `place` names them in messages.
+StatusOr<Graph> ParseGraph(absl::string_view bytes, absl::string_view place,
+                           std::shared_ptr<const OpRegistry> ops);
+
+}  // namespace millrace
+
+#endif  // CORE_GRAPH_GRAPH_DEF_H_

@@ -1,0 +1,69 @@
+#ifndef CORE_RUNTIME_PLANNER_H_
+#define CORE_RUNTIME_PLANNER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/runtime/partitioner.h"
+#include "core/runtime/placer.h"
+
+namespace millrace {
+
+// A rewrite of a pruned graph that keeps its feeds, fetches and targets: graph_opt's pass pipeline,
+// handed in by whoever wires the program, since core knows no passes.
+using GraphTransform = std::function<Status(PrunedGraph& pruned)>;
+
+struct PlannerOptions {
+  GraphTransform transform;                 // may be null
+  const PlacementPolicy* policy = nullptr;  // null: round_robin
+  PlacerOptions placer;
+};
+
+// What the planner decided for one step, and why: the placement report.
+struct PlacementReport {
+  std::string policy;
+  std::vector<DeviceInfo> devices;
+  std::vector<std::string> absent_tasks;  // of the cluster, without an inventory
+  std::vector<PlacementDecision> decisions;
+  struct Link {  // one direction between two devices
+    std::string source;
+    std::string destination;
+    bool crosses_tasks = false;
+    int tensors = 0;
+    int64_t predicted_bytes = 0;       // a step, payload
+    int64_t measured_steps = 0;        // 0: not measured
+    int64_t measured_payload_bytes = 0;  // over those steps, as the transport counted
+    int64_t measured_wire_bytes = 0;     // with frame headers
+    struct Tensor {
+      ChannelId channel;
+      std::string name;
+      std::string dtype;
+      std::string shape;
+      int64_t bytes;
+    };
+    std::vector<Tensor> carried;
+  };
+  std::vector<Link> links;
+
+  std::string ToText() const;
+  std::string ToJson() const;
+};
+
+// One step signature, planned: pruned, transformed, placed, cut.
+struct PlannedStep {
+  StepSignature signature;
+  Graph placed;  // whole, before the cut: for dumps and the viewer
+  PartitionedProgram program;
+  PlacementReport report;
+};
+
+// Plans one step of `graph` on `devices`. Pure: the same input gives the same output.
+StatusOr<PlannedStep> PlanStep(const Graph& graph, const StepSignature& signature,
+                               absl::Span<const DeviceInfo> devices, const KernelRegistry& kernels,
+                               const PlannerOptions& options);
+
+}  // namespace millrace
+
+#endif  // CORE_RUNTIME_PLANNER_H_

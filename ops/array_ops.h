@@ -1,0 +1,83 @@
+#ifndef OPS_ARRAY_OPS_H_
+#define OPS_ARRAY_OPS_H_
+
+#include <vector>
+
+#include "core/graph/graph_builder.h"
+
+// Sources, shapes and the movement of elements.
+namespace millrace {
+
+class OpRegistry;
+void RegisterArrayOps(OpRegistry& registry);
+
+// The value `tensor`, part of the graph.
+Value Const(GraphBuilder& builder, Tensor tensor, absl::string_view name = "",
+            SourceLocation where = SourceLocation::Current());
+// A scalar of any numeric dtype.
+Value Scalar(GraphBuilder& builder, double value, DType dtype = DType::kFloat,
+             SourceLocation where = SourceLocation::Current());
+// An int32 vector, as shapes and axes are.
+Value IntVector(GraphBuilder& builder, std::vector<int64_t> values,
+                SourceLocation where = SourceLocation::Current());
+// A value that each step must feed.
+Value Placeholder(GraphBuilder& builder, DType dtype, PartialShape shape,
+                  absl::string_view name = "", SourceLocation where = SourceLocation::Current());
+
+Value Identity(Value x, SourceLocation where = SourceLocation::Current());
+// x, through which no gradient flows.
+Value StopGradient(Value x, SourceLocation where = SourceLocation::Current());
+// `value` (a scalar) at every element of the shape held by `dims` (int32 or int64 vector).
+Value Fill(Value dims, Value value, SourceLocation where = SourceLocation::Current());
+Value ZerosLike(Value x, SourceLocation where = SourceLocation::Current());
+Value OnesLike(Value x, SourceLocation where = SourceLocation::Current());
+// The shape of x as an int32 vector (int64 if asked); its number of elements; its rank.
+Value ShapeOf(Value x, DType dtype = DType::kInt32,
+              SourceLocation where = SourceLocation::Current());
+Value Size(Value x, SourceLocation where = SourceLocation::Current());
+Value Rank(Value x, SourceLocation where = SourceLocation::Current());
+// Same elements, new shape; one extent may be -1.
+Value Reshape(Value x, Value shape, SourceLocation where = SourceLocation::Current());
+Value Reshape(Value x, std::vector<int64_t> shape,
+              SourceLocation where = SourceLocation::Current());
+Value ExpandDims(Value x, int64_t axis, SourceLocation where = SourceLocation::Current());
+// Drops extents of 1: all, or those named.
+Value Squeeze(Value x, std::vector<int64_t> axes = {},
+              SourceLocation where = SourceLocation::Current());
+Value Transpose(Value x, std::vector<int64_t> permutation,
+                SourceLocation where = SourceLocation::Current());
+Value Concat(absl::Span<const Value> values, int64_t axis,
+             SourceLocation where = SourceLocation::Current());
+// `size` elements from `begin` along each dimension; -1: to the end.
+Value Slice(Value x, std::vector<int64_t> begin, std::vector<int64_t> size,
+            SourceLocation where = SourceLocation::Current());
+// {before, after} zeros along each dimension.
+Value Pad(Value x, std::vector<std::pair<int64_t, int64_t>> paddings,
+          SourceLocation where = SourceLocation::Current());
+Value Tile(Value x, Value multiples, SourceLocation where = SourceLocation::Current());
+Value BroadcastTo(Value x, Value shape, SourceLocation where = SourceLocation::Current());
+// The axes over which to sum the gradient of each operand of a broadcast, given their shapes.
+std::vector<Value> BroadcastGradientArgs(Value shape0, Value shape1,
+                                         SourceLocation where = SourceLocation::Current());
+// 1 at `indices`, 0 elsewhere, along a new last axis of extent `depth`.
+Value OneHot(Value indices, int64_t depth, DType dtype = DType::kFloat,
+             SourceLocation where = SourceLocation::Current());
+// start, start+delta, ... below limit.
+Value Range(Value start, Value limit, Value delta,
+            SourceLocation where = SourceLocation::Current());
+
+// Draws keyed by (seed, this op's id, step): see docs/architecture.md, "Randomness". `shape` is an
+// int32 or int64 vector.
+// Uniform in [0,1).
+Value RandomUniform(Value shape, DType dtype, uint64_t seed,
+                    SourceLocation where = SourceLocation::Current());
+// Normal with mean 0 and deviation 1.
+Value RandomNormal(Value shape, DType dtype, uint64_t seed,
+                   SourceLocation where = SourceLocation::Current());
+// As RandomNormal, draws beyond two deviations drawn anew.
+Value TruncatedNormal(Value shape, DType dtype, uint64_t seed,
+                      SourceLocation where = SourceLocation::Current());
+
+}  // namespace millrace
+
+#endif  // OPS_ARRAY_OPS_H_

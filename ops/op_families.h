@@ -1,0 +1,32 @@
+#ifndef OPS_OP_FAMILIES_H_
+#define OPS_OP_FAMILIES_H_
+
+#include "core/framework/op_def.h"
+
+// The parts that the families of the public headers are made of, one a file.
+namespace millrace {
+
+// Of RegisterMathOps.
+void RegisterUnaryOps(OpRegistry& registry);
+void RegisterUnaryGradientOps(OpRegistry& registry);
+void RegisterBinaryOps(OpRegistry& registry);
+void RegisterComparisonOps(OpRegistry& registry);
+void RegisterReductionOps(OpRegistry& registry);
+void RegisterMatMulOps(OpRegistry& registry);
+
+// Of RegisterArrayOps.
+void RegisterSourceOps(OpRegistry& registry);
+void RegisterShapeOps(OpRegistry& registry);
+void RegisterMovementOps(OpRegistry& registry);
+void RegisterIndexOps(OpRegistry& registry);
+void RegisterRandomOps(OpRegistry& registry);
+
+// Of RegisterNnOps.
+void RegisterBiasOps(OpRegistry& registry);
+void RegisterConvOps(OpRegistry& registry);
+void RegisterPoolOps(OpRegistry& registry);
+void RegisterSoftmaxOps(OpRegistry& registry);
+
+}  // namespace millrace
+
+#endif  // OPS_OP_FAMILIES_H_

@@ -1,0 +1,44 @@
+#ifndef OPS_STATE_OPS_H_
+#define OPS_STATE_OPS_H_
+
+#include <string>
+#include <vector>
+
+#include "core/graph/graph_builder.h"
+
+// Variables and their updates. Update functions tell the builder, which orders reads before them.
+namespace millrace {
+
+class OpRegistry;
+void RegisterStateOps(OpRegistry& registry);
+
+// The handle of the variable `name` (its resource's shared name; scopes apply).
+Value VariableHandle(GraphBuilder& builder, absl::string_view name, DType dtype, Shape shape,
+                     SourceLocation where = SourceLocation::Current());
+// Its value in this step, before later updates.
+Value ReadVariable(Value handle, SourceLocation where = SourceLocation::Current());
+Value IsInitialized(Value handle, SourceLocation where = SourceLocation::Current());
+Operation Assign(Value handle, Value value, SourceLocation where = SourceLocation::Current());
+Operation AssignAdd(Value handle, Value delta, SourceLocation where = SourceLocation::Current());
+Operation AssignSub(Value handle, Value delta, SourceLocation where = SourceLocation::Current());
+
+// w -= rate * gradient
+Operation ApplyGradientDescent(Value w, Value rate, Value gradient,
+                               SourceLocation where = SourceLocation::Current());
+// m = momentum * m + gradient; w -= rate * m (with nesterov: rate * (gradient + momentum * m))
+Operation ApplyMomentum(Value w, Value m, Value rate, Value gradient, Value momentum, bool nesterov,
+                        SourceLocation where = SourceLocation::Current());
+// Adam (Kingma & Ba 2015) in the form with the bias corrections folded into the rate:
+// rate_t = rate * sqrt(1 - beta2_power) / (1 - beta1_power); w -= rate_t * m / (sqrt(v) + epsilon).
+// Moments and powers are variables and scalars of w's dtype; the powers are read, not changed.
+Operation ApplyAdam(Value w, Value m, Value v, Value beta1_power, Value beta2_power, Value rate,
+                    Value beta1, Value beta2, Value epsilon, Value gradient,
+                    SourceLocation where = SourceLocation::Current());
+
+// Runs after all of `operations`, and does nothing.
+Operation Group(GraphBuilder& builder, std::vector<Operation> operations,
+                absl::string_view name = "", SourceLocation where = SourceLocation::Current());
+
+}  // namespace millrace
+
+#endif  // OPS_STATE_OPS_H_
