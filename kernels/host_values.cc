@@ -34,7 +34,7 @@ StatusOr<Shape> HostShape(const Tensor& tensor, absl::string_view what) {
   return shape;
 }
 
-StatusOr<int> NormalizeAxis(int64_t axis, int rank) {
+StatusOr<int> ResolveAxis(int64_t axis, int rank) {
   if (axis < -rank || axis >= rank) {
     return InvalidArgument("axis ", axis, " is not in [", -rank, ", ", rank,
                            "), the axes of a tensor of rank ", rank);

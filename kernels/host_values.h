@@ -18,7 +18,7 @@ StatusOr<int64_t> HostInt(const Tensor& tensor, absl::string_view what);
 // A shape from the values of a tensor.
 StatusOr<Shape> HostShape(const Tensor& tensor, absl::string_view what);
 // `axis` counted from the front; InvalidArgument unless it is in [-rank, rank).
-StatusOr<int> NormalizeAxis(int64_t axis, int rank);
+StatusOr<int> ResolveAxis(int64_t axis, int rank);
 
 // Writes `value` to the int32 or int64 element i; InvalidArgument if an int32 cannot hold it.
 Status SetHostInt(Tensor& tensor, int64_t i, int64_t value);

@@ -5,9 +5,8 @@
 
 #include "core/graph/graph_builder.h"
 
-// How the functions of ops/*.h add their nodes. The builder is that of the inputs. A poisoned input
-// gives a poisoned result; so does a default-made Value, which is reported if another input knows a
-// builder to report it to.
+// How the functions of ops/*.h add their nodes. The builder is that of the inputs, which reports what
+// is wrong with them; without one, as if all are default-made Values, the result has none either.
 namespace millrace {
 
 Operation CallForEffect(absl::string_view op, absl::Span<const Value> inputs, AttrMap attrs,

@@ -18,6 +18,7 @@ void RegisterMatMulOps(OpRegistry& registry);
 void RegisterSourceOps(OpRegistry& registry);
 void RegisterShapeOps(OpRegistry& registry);
 void RegisterMovementOps(OpRegistry& registry);
+void RegisterRepeatOps(OpRegistry& registry);
 void RegisterIndexOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);
 

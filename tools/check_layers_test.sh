@@ -121,6 +121,8 @@ only_base() {
 only_base "threads come" 'std::thread t(Run);'
 only_base "threads come" 'std::vector<std::jthread> threads;'
 only_base "threads come" 'auto f = std::async(Run);'
+clean tests/core/base/x.cc 'std::thread t(Run);'
+breach tests/core/base/x.cc 1 "nothing sleeps" 'std::this_thread::sleep_for(delay);'
 only_base "nothing sleeps" 'std::this_thread::sleep_for(delay);'
 only_base "nothing sleeps" 'this_thread::sleep_until(then);'
 only_base "nothing sleeps" 'usleep(10);'

@@ -6,9 +6,11 @@
 # .cu.cc files are left out, as clang does not know nvcc's options.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-bazel aquery --output=jsonproto "$@" 'mnemonic("CppCompile", //...)' 2>/dev/null |
+
+base=$(bazel info output_base 2>/dev/null)
+bazel aquery --noshow_progress --output=jsonproto "$@" 'mnemonic("CppCompile", //...)' |
   # From the workspace root every path resolves but external/, which is in the output base.
-  jq --arg root "$PWD" --arg base "$(bazel info output_base 2>/dev/null)" '
+  jq --arg root "$PWD" --arg base "$base" '
     [.actions[].arguments
      | map(select(startswith("-fno-canonical-system-headers") | not)
            | if startswith("external/") then $base + "/" + . else . end)

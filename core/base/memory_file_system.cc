@@ -65,14 +65,14 @@ class MemoryReadableFile final : public ReadableFile {
   }
 
   Status Read(uint64_t offset, uint64_t length, char* to) const override {
-    MutexLock lock(content_->mutex);
-    const std::string& bytes = content_->bytes;
     if (length == 0) return Status();
-    if (offset > bytes.size() || length > bytes.size() - offset) {
+    MutexLock lock(content_->mutex);
+    const uint64_t size = content_->bytes.size();
+    if (offset > size || length > size - offset) {
       return OutOfRange("cannot read ", length, " bytes at offset ", offset, " of ", path_,
-                        ", which has ", bytes.size(), " bytes");
+                        ", which has ", size, " bytes");
     }
-    std::memcpy(to, bytes.data() + offset, length);
+    std::memcpy(to, content_->bytes.data() + offset, length);
     return Status();
   }
 

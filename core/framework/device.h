@@ -14,7 +14,8 @@ namespace millrace {
 class ResourceStore;  // resource.h
 
 // A full or partial device string: "/job:worker/replica:0/task:1/device:CPU:0", "/job:ps",
-// "/cpu:0", "/device:GPU:*", "" (anything). The replica is accepted and always 0.
+// "/cpu:0", "/device:GPU:*", "" (anything); "*" leaves a part open. The replica is read, must be 0,
+// and is not kept.
 struct DeviceName {
   std::optional<std::string> job;
   std::optional<int> task;
@@ -29,9 +30,10 @@ struct DeviceName {
   bool IsFull() const { return job && task && type && index; }
   // Whether every part that `pattern` sets is equal here.
   bool Matches(const DeviceName& pattern) const;
-  // This one's parts, and `other`'s where this one has none; `other` wins with `override`.
-  // InvalidArgument on a conflict in Combine.
+  // This one's parts, and `other`'s where this one has none. An index goes with its type: that of
+  // a default of another type is not taken.
   DeviceName WithDefaults(const DeviceName& other) const;
+  // What both say; InvalidArgument, naming both, if they contradict each other.
   StatusOr<DeviceName> Combine(const DeviceName& other) const;
   friend bool operator==(const DeviceName& a, const DeviceName& b) {
     return a.job == b.job && a.task == b.task && a.type == b.type && a.index == b.index;

@@ -10,14 +10,11 @@ struct Entry {
 };
 
 constexpr Entry kEntries[] = {
-    {DType::kFloat, 4, "float"},       {DType::kDouble, 8, "double"},
-    {DType::kInt32, 4, "int32"},       {DType::kUint8, 1, "uint8"},
-    {DType::kInt16, 2, "int16"},       {DType::kInt8, 1, "int8"},
-    {DType::kString, 0, "string"},     {DType::kInt64, 8, "int64"},
-    {DType::kBool, 1, "bool"},         {DType::kBfloat16, 2, "bfloat16"},
-    {DType::kUint16, 2, "uint16"},     {DType::kHalf, 2, "half"},
-    {DType::kResource, 0, "resource"}, {DType::kUint32, 4, "uint32"},
-    {DType::kUint64, 8, "uint64"},
+    {DType::kFloat, 4, "float"},       {DType::kDouble, 8, "double"}, {DType::kInt32, 4, "int32"},
+    {DType::kUint8, 1, "uint8"},       {DType::kInt16, 2, "int16"},   {DType::kInt8, 1, "int8"},
+    {DType::kString, 0, "string"},     {DType::kInt64, 8, "int64"},   {DType::kBool, 1, "bool"},
+    {DType::kBfloat16, 2, "bfloat16"}, {DType::kUint16, 2, "uint16"}, {DType::kHalf, 2, "half"},
+    {DType::kResource, 0, "resource"}, {DType::kUint32, 4, "uint32"}, {DType::kUint64, 8, "uint64"},
 };
 
 const Entry* Find(DType dtype) {

@@ -129,6 +129,7 @@ struct KernelDef {
 // The kernels of a program. Filled once by ordinary functions, then only read (thread-safe).
 class KernelRegistry {
  public:
+  // Errors (a second kernel for the same node, no factory) are kept for status().
   void Add(KernelDef def, KernelFactory factory);
   // A kernel for any dtype: Add("NoOp", "CPU", ...).
   void Add(absl::string_view op, absl::string_view device_type, KernelFactory factory) {
@@ -145,6 +146,8 @@ class KernelRegistry {
     KernelDef def;
     KernelFactory factory;
   };
+  StatusOr<const Entry*> Find(absl::string_view op, absl::string_view device_type,
+                              const AttrMap& attrs) const;
   absl::flat_hash_map<std::string, std::vector<std::unique_ptr<Entry>>> kernels_;  // by op
   Status status_;
 };

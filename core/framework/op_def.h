@@ -109,6 +109,8 @@ class OpDef {
   const Status& status() const { return status_; }
 
  private:
+  OpDef& AddArg(absl::string_view spec, bool host_memory, std::vector<ArgDef>& args);
+  void Link();
   std::string name_;
   std::vector<ArgDef> inputs_;
   std::vector<ArgDef> outputs_;
@@ -143,7 +145,7 @@ Status InferTypeAttrs(const OpDef& op, absl::Span<const DType> inputs, AttrMap& 
 class OpRegistry {
  public:
   // Errors (a malformed spec, a name twice, neither gradient nor reason, no shape function) are
-  // kept for status().
+  // kept for status(), the first of them; such an op is not added.
   void Add(OpDef op);
   // Null if there is none.
   const OpDef* Find(absl::string_view name) const;

@@ -3,13 +3,15 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "core/base/mutex.h"
 #include "core/framework/tensor.h"
 
@@ -45,13 +47,15 @@ class Variable final : public Resource {
 
   // FailedPrecondition, naming the variable, while it has no value or is torn.
   StatusOr<Tensor> Read() const;
-  // InvalidArgument if dtype or shape do not fit. Clears a torn mark.
+  // InvalidArgument if dtype or shape do not fit. Clears a torn mark. `value` is shared, not
+  // copied: its other holders must not write to it any more.
   Status Assign(Tensor value);
   // `update` gets the value to change in place; it is copied from `allocator` first if a reader
-  // still holds it. `step` is recorded as the last step applied if the update is OK.
+  // still holds it. `step` is recorded as the last step applied if the update is OK. `update` runs
+  // under the variable's lock and must not call the variable.
   Status Update(Allocator& allocator, uint64_t step,
                 absl::FunctionRef<Status(Tensor& value)> update);
-  bool IsInitialized() const;
+  bool IsInitialized() const;  // whether Read would succeed
   void MarkTorn(uint64_t step);
   uint64_t last_step() const;
 
@@ -59,18 +63,26 @@ class Variable final : public Resource {
   // not promised: `update` must not fail after its first change.
   static Status UpdateTogether(absl::Span<Variable* const> variables, Allocator& allocator,
                                uint64_t step,
-                               absl::FunctionRef<Status(absl::Span<Tensor* const> values)> update);
+                               absl::FunctionRef<Status(absl::Span<Tensor* const> values)> update)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
 
   std::string DebugString() const override;
 
  private:
   Status CheckReadable() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Status CheckFits(const Tensor& value) const;
+  // UpdateTogether with all locks held.
+  static Status UpdateLocked(absl::Span<Variable* const> variables, Allocator& allocator,
+                             uint64_t step,
+                             absl::FunctionRef<Status(absl::Span<Tensor* const> values)> update)
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;
   const std::string name_;
   const DType dtype_;
   const PartialShape shape_;
   mutable Mutex mutex_;
   Tensor value_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool torn_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t torn_by_step_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
@@ -78,7 +90,7 @@ class Variable final : public Resource {
 class ResourceStore {
  public:
   // The resource of that name, made by `make` if there is none; InvalidArgument if it is there but
-  // not a T.
+  // not a T. `make` runs under the store's lock and must not call the store.
   template <typename T>
   StatusOr<std::shared_ptr<T>> LookupOrCreate(absl::string_view container, absl::string_view name,
                                               absl::FunctionRef<std::shared_ptr<T>()> make) {
@@ -99,7 +111,8 @@ class ResourceStore {
                                                              const PartialShape& shape);
   // Null if there is none.
   std::shared_ptr<Resource> Lookup(absl::string_view container, absl::string_view name) const;
-  // Drops all resources of the named containers; of all containers if the list is empty.
+  // Drops all resources and the random counters of the named containers; of all containers if the
+  // list is empty.
   void Reset(absl::Span<const std::string> containers);
   // "container/name" of all, sorted.
   std::vector<std::string> List() const;

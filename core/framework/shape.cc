@@ -16,10 +16,11 @@ namespace {
 constexpr int64_t kSafetyFactor = 16;
 
 std::string DimsToString(absl::Span<const int64_t> dims) {
-  return StrCat("[", absl::StrJoin(dims, ",",
-                                   [](std::string* out, int64_t dim) {
-                                     absl::StrAppend(out, dim < 0 ? "?" : StrCat(dim));
-                                   }),
+  return StrCat("[",
+                absl::StrJoin(dims, ",",
+                              [](std::string* out, int64_t dim) {
+                                absl::StrAppend(out, dim < 0 ? "?" : StrCat(dim));
+                              }),
                 "]");
 }
 

@@ -1,7 +1,5 @@
 #include "core/framework/tensor.h"
 
-#include "core/framework/resource.h"
-
 namespace millrace {
 namespace {
 
@@ -200,9 +198,8 @@ StatusOr<Tensor> Tensor::Copy(Allocator& allocator) const {
   if (!valid() || dtype_ == DType::kResource) return *this;
   const size_t size = byte_size();
   if (dtype_ == DType::kString) {
-    MR_ASSIGN_OR_RETURN(
-        char* data,
-        AllocateStrings(allocator, num_elements(), size - (num_elements() + 1) * kOffset));
+    MR_ASSIGN_OR_RETURN(char* data, AllocateStrings(allocator, num_elements(),
+                                                    size - (num_elements() + 1) * kOffset));
     std::memcpy(data, data_, size);
     return Tensor(dtype_, shape_, new Buffer(data, size, allocator), data);
   }

@@ -115,6 +115,11 @@ class Tensor {
   // Whether this tensor alone holds its whole buffer, so that it may be overwritten or resized in
   // place. False for views that were cut from a larger buffer, for strings and for resources.
   bool OwnsWholeBuffer() const;
+  // False for elements in a device's memory, which the processor cannot read.
+  bool IsHostMemory() const {
+    return buffer_ == nullptr || buffer_->allocator() == nullptr ||
+           buffer_->allocator()->IsHostMemory();
+  }
   bool SharesBufferWith(const Tensor& other) const {
     return buffer_ != nullptr && buffer_ == other.buffer_;
   }

@@ -77,7 +77,7 @@ std::string ValueToString(const Tensor& tensor, int64_t i) {
 std::string Tensor::ToString(int max_values) const {
   if (!valid()) return "invalid tensor";
   std::string text = StrCat(Name(dtype_), shape_.ToString());
-  if (buffer_->allocator() != nullptr && !buffer_->allocator()->IsHostMemory()) return text;
+  if (!IsHostMemory()) return text;
   absl::StrAppend(&text, " =");
   const int64_t shown = std::min<int64_t>(num_elements(), std::max(max_values, 0));
   for (int64_t i = 0; i < shown; ++i) absl::StrAppend(&text, " ", ValueToString(*this, i));

@@ -19,7 +19,8 @@ struct FanOut {
 };
 FanOut ComputeFanOut(const Graph& graph);
 
-// By id: whether one of `from` can be reached by going from nodes to their inputs.
+// By id: whether the node is one of `from` or can be reached from them by going from nodes to their
+// inputs, data and control: what runs when `from` run.
 std::vector<bool> ReachableBackwards(const Graph& graph, absl::Span<const NodeId> from);
 
 // What one step feeds, fetches and runs: names of ports ("x", "x:0") and of operations.
@@ -38,7 +39,7 @@ struct StepSignature {
 // port is a Placeholder of the same node name (made so if the node was another op).
 struct PrunedGraph {
   Graph graph;
-  std::vector<Port> feeds;      // in the signature's order
+  std::vector<Port> feeds;  // in the signature's order
   std::vector<Port> fetches;
   std::vector<NodeId> targets;
 };

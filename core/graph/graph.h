@@ -56,7 +56,7 @@ class Node {
   const AttrMap& attrs() const { return attrs_; }
   const NodeSignature& signature() const { return signature_; }
   const std::vector<Port>& inputs() const { return inputs_; }
-  const std::vector<NodeId>& control_inputs() const { return control_inputs_; }
+  const std::vector<NodeId>& control_inputs() const { return control_inputs_; }  // ascending
   int num_outputs() const { return static_cast<int>(signature_.outputs.size()); }
   DType output_dtype(int i) const { return signature_.outputs[i]; }
   // As far as known. For a kResource output: the shape of the variable behind it.
@@ -98,35 +98,41 @@ class Graph {
   // Checks the op, attributes, input dtypes and shapes; the node's inputs must exist. Errors name
   // the node and what is wrong, and nothing is added.
   StatusOr<NodeId> AddNode(NodeSpec spec);
+  // A node like `node` (of any graph over the same ops) with other name and inputs. Shapes, devices
+  // and attributes are kept and nothing is checked: for rewrites that copy what was checked before.
+  // REQUIRES: `name` is free, the inputs exist and have the dtypes of those they stand for.
+  NodeId AddCopy(const Node& node, std::string name, std::vector<Port> inputs,
+                 std::vector<NodeId> control_inputs);
   // REQUIRES: nothing refers to it any more. Its id is not used again.
   void RemoveNode(NodeId id);
+  // Takes back the nodes with ids from `num_ids` on, as if they had never been added.
+  // REQUIRES: no older node refers to them.
+  void Rollback(NodeId num_ids);
 
   // One past the largest id; ids of removed nodes give null.
   NodeId num_ids() const { return static_cast<NodeId>(nodes_.size()); }
   int num_nodes() const { return live_; }
   const Node* node(NodeId id) const { return nodes_[id].get(); }
-  bool IsLive(NodeId id) const {
-    return id >= 0 && id < num_ids() && nodes_[id] != nullptr;
-  }
+  bool IsLive(NodeId id) const { return id >= 0 && id < num_ids() && nodes_[id] != nullptr; }
   // Null if there is none.
   const Node* Find(absl::string_view name) const;
-  // "x", "x:1"; NotFound names it (and the nearest name there is).
+  // "x", "x:1"; NotFound names it (and the nearest name there is, or the outputs that there are).
   StatusOr<Port> FindPort(absl::string_view name) const;
   // "x" for output 0, "x:1" else.
   std::string PortName(Port port) const;
   DType dtype(Port port) const { return nodes_[port.node]->output_dtype(port.index); }
-  const PartialShape& shape(Port port) const {
-    return nodes_[port.node]->output_shape(port.index);
-  }
-  // A name that is free: `base`, else `base_1`, ...
+  const PartialShape& shape(Port port) const { return nodes_[port.node]->output_shape(port.index); }
+  // A name that is free: `base`, else `base_1`, ... It is taken once a node has it.
   std::string UniqueName(absl::string_view base);
 
   // Changes. Dtypes must fit (checked: InvalidArgument). Shapes are not inferred anew: see
   // InferShapes.
   Status ReplaceInput(NodeId node, int input, Port port);
+  // No effect if it is there already. REQUIRES: both exist.
   void AddControlInput(NodeId node, NodeId before);
   void RemoveControlInput(NodeId node, NodeId before);
-  // All consumers of `from` read `to` instead. O(graph).
+  // All consumers of `from` read `to` instead, but for the node of `to` itself: so that what was
+  // put behind `from` can take its place. O(graph).
   Status ReplaceUses(Port from, Port to);
   // Sets an attribute that does not change the signature (annotations, values, shapes).
   void SetAttr(NodeId node, absl::string_view name, AttrValue value);
@@ -142,10 +148,14 @@ class Graph {
   const std::string& library() const { return library_; }
   void set_library(std::string bytes) { library_ = std::move(bytes); }
 
-  // Value of a port that is a constant (Trait::kConstant), through identities; null if it is not.
+  // Value of a port that is a constant (Trait::kConstant), through identities (a thousand at most,
+  // so that a look-up costs little in any graph); null if it is not.
   const Tensor* ConstantValue(Port port) const;
 
  private:
+  Status InitNode(NodeSpec spec, Node& node) const;
+  NodeId Insert(std::unique_ptr<Node> node);
+
   std::shared_ptr<const OpRegistry> ops_;
   std::vector<std::unique_ptr<Node>> nodes_;
   absl::flat_hash_map<std::string, NodeId> by_name_;
@@ -156,6 +166,12 @@ class Graph {
 
 // The annotation that holds colocations, as in public graphs: a list of "loc:@name".
 inline constexpr char kColocationAttr[] = "_class";
+
+// The annotation (list(string)) that names those control inputs which order, but are no reason to
+// run: in a step that needs them for something else they run first, and Prune leaves them out of
+// any other. A read that was added after an update has the update here: else no step could read a
+// variable without running its initialiser again.
+inline constexpr char kOrderOnlyAttr[] = "_millrace_order_only";
 
 }  // namespace millrace
 

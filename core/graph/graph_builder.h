@@ -37,9 +37,9 @@ class Value {
   GraphBuilder* builder() const { return builder_; }
   Port port() const { return port_; }
   Operation operation() const { return Operation(builder_, port_.node); }
-  DType dtype() const;                // kInvalid if poisoned
-  PartialShape shape() const;         // unknown if poisoned
-  std::string name() const;           // "x:0"; "" if poisoned
+  DType dtype() const;         // kInvalid if poisoned
+  PartialShape shape() const;  // unknown if poisoned
+  std::string name() const;    // "x:0"; "" if poisoned
 
  private:
   GraphBuilder* builder_ = nullptr;
@@ -76,8 +76,11 @@ class GraphBuilder {
   Scope NameScope(absl::string_view name);
   // Requested device of new nodes; parts left open come from the enclosing device scope.
   Scope DeviceScope(absl::string_view device);
-  // New nodes are placed where `operation` is.
+  // New nodes are placed where `operation` is. Device and colocation scopes around this one do not
+  // count in it.
   Scope ColocateWith(Operation operation);
+  // As ColocateWith, but new nodes only request the device that `operation` requests, if any.
+  Scope DeviceOf(Operation operation);
   // New nodes run after all of `operations`.
   Scope ControlDependencies(std::vector<Operation> operations);
 
@@ -92,7 +95,9 @@ class GraphBuilder {
                SourceLocation where, absl::string_view name = "");
 
   // Variables: the builder orders reads before updates. A read that was added before an update runs
-  // before it; reads of one variable between two updates share one node.
+  // before it; one that was added after runs after it, in steps that run both (kOrderOnlyAttr);
+  // reads of one variable between two updates share one node, if no control dependencies tell them
+  // apart. A read is placed where its variable is.
   Value ReadVariable(Value handle, DType dtype, SourceLocation where);
   // To be called for each op that changes the variable behind `handle`.
   void NoteUpdate(Value handle, Operation update);
@@ -108,6 +113,11 @@ class GraphBuilder {
  private:
   friend class Scope;
   void EndScope(int kind);
+  // Adds a node of that full name, made unique; poisoned after an error.
+  Operation AddNamed(absl::string_view full_name, absl::string_view op,
+                     absl::Span<const Value> inputs, AttrMap attrs, SourceLocation where);
+  bool CollectInputs(absl::string_view op, absl::Span<const Value> inputs, SourceLocation where,
+                     std::vector<Port>* ports);
   struct VariableUses {
     Port read;  // the shared read, node -1 if none since the last update
     std::vector<NodeId> reads_since_update;
@@ -115,9 +125,9 @@ class GraphBuilder {
   };
   Graph graph_;
   Status status_;
-  std::vector<std::string> name_scopes_;
-  std::vector<std::string> device_scopes_;
-  std::vector<std::string> colocation_scopes_;  // node names
+  std::vector<std::string> name_scopes_;        // "conv1/"
+  std::vector<std::string> device_scopes_;      // merged with those around
+  std::vector<std::string> colocation_scopes_;  // node names, "" for none
   std::vector<std::vector<NodeId>> control_scopes_;
   absl::flat_hash_map<NodeId, VariableUses> variables_;  // by the handle's node
   absl::flat_hash_map<std::string, int> used_scopes_;

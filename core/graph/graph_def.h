@@ -10,7 +10,6 @@
 
 namespace millrace {
 
-
 // Adds the nodes of `def` to `graph`; they may name nodes that are already there. All or nothing.
 // InvalidArgument for unknown ops (all at once, with counts), missing inputs, cycles, dtypes or
 // shapes that do not fit; every message names the node.

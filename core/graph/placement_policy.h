@@ -17,14 +17,14 @@ struct PlacementProblem {
   };
   const Graph* graph = nullptr;
   std::vector<DeviceInfo> devices;
-  std::vector<Group> groups;              // in topological order of their first node
-  std::vector<int> group_of_node;         // by node id, -1 for none
+  std::vector<Group> groups;       // in topological order of their first node
+  std::vector<int> group_of_node;  // by node id, -1 for none
 };
 
 // A choice, and the comparison that made it: the report shows both.
 struct PlacementChoice {
-  int device = -1;         // index into devices
-  std::string reason;      // "fewest bytes of variables so far: 12 KB"
+  int device = -1;                        // index into devices
+  std::string reason;                     // "fewest bytes of variables so far: 12 KB"
   std::vector<std::string> alternatives;  // "/job:ps/task:1: 48 KB of variables"
 };
 

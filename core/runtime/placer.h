@@ -1,6 +1,7 @@
 #ifndef CORE_RUNTIME_PLACER_H_
 #define CORE_RUNTIME_PLACER_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,23 +11,26 @@
 
 namespace millrace {
 
+// Why one node is where it is.
+struct PlacementDecision {
+  std::string node;
+  std::string op;
+  std::string device;
+  // "requested '/job:ps' by the program", "colocated with variable 'conv1/w' through its handle",
+  // "only /.../CPU:0 has a kernel for ArgMax with T=double", "round_robin: ..."
+  std::string reason;
+  std::vector<std::string> alternatives;  // what it beat, with the figures compared
+};
+
 struct PlacerOptions {
   // Fall back to a device that has a kernel where a requested one has none or does not exist; the
   // decision says so.
   bool soft_placement = false;
   // For parts of the device that a request leaves open, and nodes that the policy does not choose.
   DeviceName default_device;
-};
-
-// Why one node is where it is.
-struct PlacementDecision {
-  std::string node;
-  std::string op;
-  std::string device;
-  // "requested '/job:ps'", "colocated with variable 'conv1/w'", "the only device with a kernel for
-  // double", "round_robin: ..."
-  std::string reason;
-  std::vector<std::string> alternatives;  // what it beat, with the figures compared
+  // Variables that earlier plans placed, by node name: they stay where they are, whatever else a
+  // step holds. A request in the graph is stronger.
+  std::map<std::string, PlacementDecision> pinned;
 };
 
 // Assigns a full device to every node: constraints first (requested devices, colocation, resource

@@ -95,16 +95,26 @@ TEST(ParallelForTest, ReturnsWhenAllIsDoneAndVisible) {
   }
 }
 
-TEST(ParallelForTest, UsesOtherThreads) {
+TEST(ParallelForTest, UsesOtherThreadsAndWaitsForTheBlocksTheyAreAt) {
   ThreadPool pool(Threads(2));
-  // Two blocks that wait for each other: one thread alone would never end.
-  std::atomic<int> here{0};
-  Notification both;
-  pool.ParallelFor(2, 1, [&](int64_t, int64_t) {
-    if (++here == 2) both.Notify();
-    both.Wait();
-  });
-  EXPECT_EQ(here, 2);
+  const std::thread::id caller = std::this_thread::get_id();
+  for (int round = 0; round < 50; ++round) {
+    // Two blocks that wait for each other: one thread alone would never end.
+    std::atomic<int> here{0};
+    Notification both;
+    int written[2] = {0, 0};  // not atomic: the return orders
+    pool.ParallelFor(2, 1, [&](int64_t block, int64_t) {
+      if (++here == 2) both.Notify();
+      both.Wait();
+      // The helper is late: in half of the rounds the caller spins, else it blocks.
+      if (std::this_thread::get_id() != caller && round % 2 == 0) {
+        Notification().WaitFor(absl::Milliseconds(1));
+      }
+      written[block] = round;
+    });
+    ASSERT_EQ(written[0], round);
+    ASSERT_EQ(written[1], round);
+  }
 }
 
 TEST(ParallelForTest, Nests) {

@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "core/base/file.h"
+#include "core/base/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -24,7 +25,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr absl::Duration kLong = absl::Seconds(60);  // only a failure takes that long
+// Only a failure takes that long.
+constexpr absl::Duration kLong = absl::Seconds(30);
+constexpr int kLooks = 10'000;
+
+// Between two looks at what another process has done.
+void Pause() { Notification().WaitFor(absl::Milliseconds(2)); }
 
 class ProcessTest : public testing::Test {
  protected:
@@ -54,14 +60,13 @@ class ProcessTest : public testing::Test {
   std::string Output() const { return *ReadFile(*files_, output_); }
   // The first line that begins with `start`, once the child has written it.
   std::string WaitForLine(absl::string_view start) const {
-    const absl::Time end = absl::Now() + kLong;
-    while (absl::Now() < end) {
+    for (int look = 0; look < kLooks; ++look) {
       std::vector<std::string> lines = absl::StrSplit(Output(), '\n');
       lines.pop_back();  // not complete
       for (const std::string& line : lines) {
-        if (line.compare(0, start.size(), start) == 0) return line;
+        if (absl::StartsWith(line, start)) return line;
       }
-      absl::SleepFor(absl::Milliseconds(2));
+      Pause();
     }
     ADD_FAILURE() << "no line '" << start << "' in: " << Output();
     return "";
@@ -74,15 +79,14 @@ class ProcessTest : public testing::Test {
 // Whether the process ends soon. A zombie counts as ended: its new parent may be slow to reap it.
 bool Ends(int pid) {
   const std::string status = StrCat("/proc/", pid, "/stat");
-  const absl::Time end = absl::Now() + kLong;
-  while (absl::Now() < end) {
+  for (int look = 0; look < kLooks; ++look) {
     FILE* const file = fopen(status.c_str(), "re");
     if (file == nullptr) return true;
     char state = '?';
     const int read = fscanf(file, "%*d (%*[^)]) %c", &state);
     fclose(file);
     if (read != 1 || state == 'Z' || state == 'X') return true;
-    absl::SleepFor(absl::Milliseconds(2));
+    Pause();
   }
   return false;
 }

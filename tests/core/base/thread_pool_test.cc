@@ -89,7 +89,7 @@ TEST(ThreadPoolTest, NeverLosesAWakeUp) {
       ThreadPool::Options options = Threads(threads);
       options.spin = spin;
       ThreadPool pool(options);
-      for (int i = 0; i < 1000; ++i) {
+      for (int i = 0; i < 5000; ++i) {
         Notification ran;
         pool.Schedule([&ran] { ran.Notify(); });
         ran.Wait();
@@ -108,6 +108,28 @@ TEST(ThreadPoolTest, WakesAnotherThreadForATaskThatItsSchedulerWaitsFor) {
       second_ran.Wait();  // real tasks must not; here it proves that the second thread came
       first_ran.Notify();
     });
+    first_ran.Wait();
+  }
+}
+
+// One thread spins, the other sleeps. Both tasks leave their wake-up to the spinner, which is then
+// busy with the first: it must have called the sleeper.
+TEST(ThreadPoolTest, ASpinnerThatFindsATaskWakesAnotherForTheNext) {
+  ThreadPool::Options options = Threads(2);
+  options.spin = absl::Milliseconds(1);
+  ThreadPool pool(options);
+  for (int i = 0; i < 50; ++i) {
+    Notification().WaitFor(absl::Milliseconds(3));  // both fall asleep
+    Notification one_awake;
+    pool.Schedule([&] { one_awake.Notify(); });
+    one_awake.Wait();
+    Notification first_ran;
+    Notification second_ran;
+    pool.Schedule([&] {
+      second_ran.Wait();
+      first_ran.Notify();
+    });
+    pool.Schedule([&] { second_ran.Notify(); });
     first_ran.Wait();
   }
 }
@@ -151,6 +173,20 @@ TEST(ThreadPoolTest, TheDestructorRunsWhatWasScheduledAndWhatThatSchedules) {
     }
   }
   EXPECT_EQ(ran, 300);
+}
+
+TEST(ThreadPoolTest, TheDestructorRunsATaskThatFindsAllThreadsAsleep) {
+  for (int i = 0; i < 100; ++i) {
+    bool ran = false;
+    {
+      ThreadPool::Options options = Threads(2);
+      options.spin = absl::ZeroDuration();
+      ThreadPool pool(options);
+      Notification().WaitFor(absl::Microseconds(500));
+      pool.Schedule([&] { ran = true; });
+    }
+    ASSERT_TRUE(ran);
+  }
 }
 
 TEST(ThreadPoolTest, WhatATaskHoldsEndsWithItsRun) {

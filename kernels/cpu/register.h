@@ -1,0 +1,31 @@
+#ifndef KERNELS_CPU_REGISTER_H_
+#define KERNELS_CPU_REGISTER_H_
+
+#include "core/framework/kernel.h"
+
+// The kernel families of the CPU, each a file of its name.
+namespace millrace {
+
+void RegisterUnaryKernels(KernelRegistry& registry);
+void RegisterArithmeticKernels(KernelRegistry& registry);
+void RegisterComparisonKernels(KernelRegistry& registry);
+void RegisterCastKernels(KernelRegistry& registry);
+void RegisterSelectKernels(KernelRegistry& registry);
+void RegisterReductionKernels(KernelRegistry& registry);
+void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterConvKernels(KernelRegistry& registry);
+void RegisterPoolKernels(KernelRegistry& registry);
+void RegisterBiasKernels(KernelRegistry& registry);
+void RegisterSoftmaxKernels(KernelRegistry& registry);
+void RegisterConstantKernels(KernelRegistry& registry);
+void RegisterShapeKernels(KernelRegistry& registry);
+void RegisterMovementKernels(KernelRegistry& registry);
+void RegisterIndexKernels(KernelRegistry& registry);
+void RegisterRandomKernels(KernelRegistry& registry);
+void RegisterStateKernels(KernelRegistry& registry);
+void RegisterUpdateKernels(KernelRegistry& registry);
+void RegisterCommKernels(KernelRegistry& registry);
+
+}  // namespace millrace
+
+#endif  // KERNELS_CPU_REGISTER_H_

@@ -1,0 +1,16 @@
+#include "ops/array_ops.h"
+
+#include "ops/op_families.h"
+
+namespace millrace {
+
+void RegisterArrayOps(OpRegistry& registry) {
+  RegisterSourceOps(registry);
+  RegisterShapeOps(registry);
+  RegisterMovementOps(registry);
+  RegisterRepeatOps(registry);
+  RegisterIndexOps(registry);
+  RegisterRandomOps(registry);
+}
+
+}  // namespace millrace

@@ -1,0 +1,14 @@
+#include "ops/nn_ops.h"
+
+#include "ops/op_families.h"
+
+namespace millrace {
+
+void RegisterNnOps(OpRegistry& registry) {
+  RegisterBiasOps(registry);
+  RegisterConvOps(registry);
+  RegisterPoolOps(registry);
+  RegisterSoftmaxOps(registry);
+}
+
+}  // namespace millrace
