@@ -196,22 +196,15 @@ Status ClusterSpec::AddJob(const std::string& job, std::vector<std::string> addr
   MR_RETURN_IF_ERROR(CheckJobName(job));
   if (jobs_.contains(job)) return InvalidArgument("job '", job, "' is there twice");
   if (addresses.empty()) return InvalidArgument("job '", job, "' has no tasks");
+  std::map<std::string, std::string> tasks;  // by address
+  for (const auto& [task, address] : Tasks()) tasks[address] = task;
   for (size_t i = 0; i < addresses.size(); ++i) {
     const std::string task = TaskName(job, static_cast<int>(i));
     MR_RETURN_IF_ERROR(CheckAddress(task, addresses[i]));
-    for (size_t j = 0; j < i; ++j) {
-      if (addresses[j] == addresses[i]) {
-        return InvalidArgument("address ", addresses[i], " belongs to ",
-                               TaskName(job, static_cast<int>(j)), " and to ", task);
-      }
-    }
-    for (const auto& [other, others] : jobs_) {
-      const auto found = std::find(others.begin(), others.end(), addresses[i]);
-      if (found != others.end()) {
-        return InvalidArgument("address ", addresses[i], " belongs to ",
-                               TaskName(other, static_cast<int>(found - others.begin())),
-                               " and to ", task);
-      }
+    const auto [other, added] = tasks.emplace(addresses[i], task);
+    if (!added) {
+      return InvalidArgument("address ", addresses[i], " belongs to ", other->second, " and to ",
+                             task);
     }
   }
   jobs_[job] = std::move(addresses);

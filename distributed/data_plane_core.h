@@ -71,6 +71,7 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
     const uint64_t id;
     const std::shared_ptr<FrameStream> stream;
     TensorReceiver receiver;
+    bool closed = false;  // what still comes is not heard
     bool greeted = false;
     bool hello_due = false;
     bool writing = false;
@@ -82,6 +83,7 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
   // Sending: data_plane_outbound.cc.
   void BeginAttempt(Link& link, Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Connect(LinkId link, uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Retry(LinkId link, uint64_t attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnConnectTimeout(LinkId link, uint64_t attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnOutboundClosed(LinkId link, uint64_t generation, const Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -117,6 +119,8 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
 
   mutable Mutex mutex_;
   bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
+  int connecting_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of the factory in progress
+  CondVar connect_ended_;
   std::vector<std::unique_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);  // by id
   std::map<uint64_t, std::shared_ptr<Inbound>> inbounds_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_inbound_ ABSL_GUARDED_BY(mutex_) = 0;

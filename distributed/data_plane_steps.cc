@@ -123,6 +123,12 @@ void StepTable::ForEach(absl::FunctionRef<void(const StepId&, StepRecord&)> visi
   }
 }
 
+void StepTable::ForEach(absl::FunctionRef<void(const StepId&, const StepRecord&)> visit) const {
+  for (const auto& [session, state] : sessions_) {
+    for (const auto& [step, record] : state.steps) visit({session, step}, *record);
+  }
+}
+
 int64_t StepTable::size() const {
   int64_t size = 0;
   for (const auto& [session, state] : sessions_) size += static_cast<int64_t>(state.steps.size());

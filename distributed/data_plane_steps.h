@@ -83,6 +83,7 @@ class StepTable {
   void MarkLost(const StepId& id, const Status& reason);
 
   void ForEach(absl::FunctionRef<void(const StepId&, StepRecord&)> visit);
+  void ForEach(absl::FunctionRef<void(const StepId&, const StepRecord&)> visit) const;
   uint64_t last_ordinal() const { return last_ordinal_; }
   // Of steps now known.
   int64_t size() const;

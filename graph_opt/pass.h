@@ -49,13 +49,14 @@ class Pipeline {
 
 // Removes nodes that no fetch, target or effect needs.
 std::unique_ptr<Pass> NewPrunePass();
-// Replaces nodes whose inputs are constants (and Shape, Size, Rank of known shapes) by constants, up
-// to `max_bytes` each. Stateful ops are kept.
+// Replaces nodes whose inputs are constants (and Shape, Size, Rank of known shapes) by constants,
+// up to `max_bytes` each. Stateful ops are kept.
 std::unique_ptr<Pass> NewConstantFoldingPass(Evaluator evaluator, int64_t max_bytes = 1 << 20);
 // Merges stateless nodes of equal op, attributes, inputs and requested device.
 std::unique_ptr<Pass> NewCommonSubexpressionPass();
 
-// prune, constant_folding, common_subexpression: the order of every program.
+// constant_folding, common_subexpression, prune: the order of every program. Prune comes last, as
+// the others leave nodes that nobody needs.
 Pipeline DefaultPipeline(Evaluator evaluator, PipelineOptions options = {});
 
 }  // namespace millrace

@@ -31,8 +31,9 @@ Status BiasAddShape(ShapeContext& c) {
   const int last = value.rank() - 1;
   if (!bias.dim_known(0)) return absl::OkStatus();
   if (value.dim_known(last) && value.dim(last) != bias.dim(0)) {
-    return InvalidArgument("the bias has ", bias.dim(0), " elements, but the last axis of the value ",
-                           value.ToString(), " has ", value.dim(last));
+    return InvalidArgument("the bias has ", bias.dim(0),
+                           " elements, but the last axis of the value ", value.ToString(), " has ",
+                           value.dim(last));
   }
   std::vector<int64_t> dims = Extents(value);
   dims[last] = bias.dim(0);
@@ -107,18 +108,19 @@ void RegisterBiasOps(OpRegistry& registry) {
                    .Sharding(BiasAddSharding)
                    .Traits({Trait::kInPlace, Trait::kCheap})
                    .Doc("The value plus a vector along its last axis."));
-  registry.Add(OpDef("BiasAddGrad")
-                   .Input("out_backprop: T")
-                   .Output("output: T")
-                   .Attr("T: {float, double}")
-                   .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-                   .Shape(BiasAddGradShape)
-                   .Gradient(BiasAddGradGradient)
-                   .Sharding(BiasAddGradSharding)
-                   .Cost([](const ShapeContext& c) {
-                     return OpCost{Elements(c.input(0)), TouchedBytes(c)};
-                   })
-                   .Doc("The gradient of BiasAdd for its bias: the sum over all but the last axis."));
+  registry.Add(
+      OpDef("BiasAddGrad")
+          .Input("out_backprop: T")
+          .Output("output: T")
+          .Attr("T: {float, double}")
+          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+          .Shape(BiasAddGradShape)
+          .Gradient(BiasAddGradGradient)
+          .Sharding(BiasAddGradSharding)
+          .Cost([](const ShapeContext& c) {
+            return OpCost{Elements(c.input(0)), TouchedBytes(c)};
+          })
+          .Doc("The gradient of BiasAdd for its bias: the sum over all but the last axis."));
 }
 
 }  // namespace millrace

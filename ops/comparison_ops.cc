@@ -101,17 +101,17 @@ void RegisterComparisonOps(OpRegistry& registry) {
                      .Doc(op.doc));
   }
   for (const char* name : {"LogicalAnd", "LogicalOr"}) {
-    registry.Add(OpDef(name)
-                     .Input("x: bool")
-                     .Input("y: bool")
-                     .Output("z: bool")
-                     .Shape(BroadcastShape)
-                     .NotDifferentiable(kBoolean)
-                     .Sharding(sharding)
-                     .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap,
-                              Trait::kCommutative})
-                     .Doc(name == absl::string_view("LogicalAnd") ? "x and y, elementwise."
-                                                                  : "x or y, elementwise."));
+    registry.Add(
+        OpDef(name)
+            .Input("x: bool")
+            .Input("y: bool")
+            .Output("z: bool")
+            .Shape(BroadcastShape)
+            .NotDifferentiable(kBoolean)
+            .Sharding(sharding)
+            .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap, Trait::kCommutative})
+            .Doc(name == absl::string_view("LogicalAnd") ? "x and y, elementwise."
+                                                         : "x or y, elementwise."));
   }
   registry.Add(OpDef("LogicalNot")
                    .Input("x: bool")

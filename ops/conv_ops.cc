@@ -213,9 +213,7 @@ void RegisterConvOps(OpRegistry& registry) {
                    .Shape(Conv2DShape)
                    .Gradient(Conv2DGradient)
                    .Sharding(Conv2DSharding)
-                   .Cost([](const ShapeContext& c) {
-                     return ConvCost(c, c.output(0), c.input(1));
-                   })
+                   .Cost([](const ShapeContext& c) { return ConvCost(c, c.output(0), c.input(1)); })
                    .Doc("The cross-correlation of images with filters."));
   registry.Add(Conv("Conv2DBackpropInput")
                    .HostInput("input_sizes: int32")
@@ -225,9 +223,7 @@ void RegisterConvOps(OpRegistry& registry) {
                    .Shape(Conv2DBackpropInputShape)
                    .Gradient(Conv2DBackpropInputGradient)
                    .Sharding(Conv2DBackpropInputSharding)
-                   .Cost([](const ShapeContext& c) {
-                     return ConvCost(c, c.input(2), c.input(1));
-                   })
+                   .Cost([](const ShapeContext& c) { return ConvCost(c, c.input(2), c.input(1)); })
                    .Doc("The gradient of Conv2D for its images, which have shape input_sizes."));
   registry.Add(Conv("Conv2DBackpropFilter")
                    .Input("input: T")
@@ -237,9 +233,7 @@ void RegisterConvOps(OpRegistry& registry) {
                    .Shape(Conv2DBackpropFilterShape)
                    .Gradient(Conv2DBackpropFilterGradient)
                    .Sharding(Conv2DBackpropFilterSharding)
-                   .Cost([](const ShapeContext& c) {
-                     return ConvCost(c, c.input(2), c.output(0));
-                   })
+                   .Cost([](const ShapeContext& c) { return ConvCost(c, c.input(2), c.output(0)); })
                    .Doc("The gradient of Conv2D for its filter, which has shape filter_sizes."));
 }
 

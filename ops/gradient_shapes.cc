@@ -11,9 +11,8 @@ namespace millrace {
 namespace {
 
 Value ShapeConstant(GraphBuilder& builder, std::vector<int64_t> dims) {
-  const bool wide = std::any_of(dims.begin(), dims.end(), [](int64_t d) {
-    return d > std::numeric_limits<int32_t>::max();
-  });
+  const bool wide = std::any_of(dims.begin(), dims.end(),
+                                [](int64_t d) { return d > std::numeric_limits<int32_t>::max(); });
   if (!wide) return IntVector(builder, std::move(dims));
   const auto length = static_cast<int64_t>(dims.size());
   return Const(builder, Tensor::Of<int64_t>(Shape{length}, dims));

@@ -154,8 +154,7 @@ Status GatherSharding(ShardingContext& c) {
     c.set_output(0, Sharding::Split(axes->axis + indices.dim));
   } else if (params.kind == Sharding::kSplit && params.dim != axes->axis) {
     c.Require(0, params);
-    c.set_output(
-        0, Sharding::Split(params.dim + (params.dim > axes->axis ? i.rank() - 1 : 0)));
+    c.set_output(0, Sharding::Split(params.dim + (params.dim > axes->axis ? i.rank() - 1 : 0)));
   }
   return absl::OkStatus();
 }

@@ -39,7 +39,7 @@ Value Tanh(Value x, Where where = Where::Current());
 Value Sigmoid(Value x, Where where = Where::Current());
 // max(x,0)
 Value Relu(Value x, Where where = Where::Current());
-// x where it is finite...: true for elements that are neither infinite nor NaN.
+// True for elements that are neither infinite nor NaN.
 Value IsFinite(Value x, Where where = Where::Current());
 // The same numbers as another dtype.
 Value Cast(Value x, DType dtype, Where where = Where::Current());

@@ -78,16 +78,15 @@ Status ConcatGradient(GradientContext& c) {
   const int rank = y.rank();
   MR_ASSIGN_OR_RETURN(const int axis, NormalizeAxis((*axis_value)[0], rank));
   GraphBuilder& b = c.builder();
-  int64_t offset = 0;       // while the extents before are known
-  Value dynamic_offset;     // from then on
+  int64_t offset = 0;    // while the extents before are known
+  Value dynamic_offset;  // from then on
   for (int i = 0; i < count; ++i) {
     const Value x = c.input(i);
     const bool known = x.shape().has_rank() && x.shape().dim_known(axis);
     std::vector<int64_t> all(rank, -1);
     if (known) all[axis] = x.shape().dim(axis);
     if (c.needs_dx(i)) {
-      const Value begin =
-          dynamic_offset.ok() ? dynamic_offset : UnitVector(b, rank, axis, offset);
+      const Value begin = dynamic_offset.ok() ? dynamic_offset : UnitVector(b, rank, axis, offset);
       c.set_dx(i, CallSlice(c.dy(0), begin, known ? IntVector(b, all) : ShapeOf(x)));
     }
     if (known && !dynamic_offset.ok()) {
@@ -109,8 +108,7 @@ Status SliceGradient(GradientContext& c) {
   }
   const Value begin = c.input(1);
   const DType index = begin.dtype();
-  const Value after =
-      Sub(Sub(ShapeOf(c.input(0), index), begin), ShapeOf(c.output(0), index));
+  const Value after = Sub(Sub(ShapeOf(c.input(0), index), begin), ShapeOf(c.output(0), index));
   c.set_dx(0, Call("Pad", {c.dy(0), Columns(begin, after)}, {}, SourceLocation::Current()));
   return absl::OkStatus();
 }
@@ -134,8 +132,7 @@ Status PadGradient(GradientContext& c) {
 Status TileGradient(GradientContext& c) {
   const Value x = c.input(0);
   const Ints multiples = ConstantInput(c, 1);
-  if (multiples && x.shape().IsFull() &&
-      static_cast<int>(multiples->size()) == x.shape().rank()) {
+  if (multiples && x.shape().IsFull() && static_cast<int>(multiples->size()) == x.shape().rank()) {
     std::vector<int64_t> split, axes;
     for (int i = 0; i < x.shape().rank(); ++i) {
       if ((*multiples)[i] != 1) {

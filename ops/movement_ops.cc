@@ -83,9 +83,9 @@ StatusOr<std::vector<int64_t>> Permutation(const Tensor* tensor) {
   std::vector<bool> seen(perm->size(), false);
   for (int64_t p : *perm) {
     if (p < 0 || p >= static_cast<int64_t>(perm->size()) || seen[p]) {
-      return InvalidArgument("not a permutation: element ", p, " is ",
-                             p < 0 || p >= static_cast<int64_t>(perm->size()) ? "out of range"
-                                                                              : "there twice");
+      return InvalidArgument(
+          "not a permutation: element ", p, " is ",
+          p < 0 || p >= static_cast<int64_t>(perm->size()) ? "out of range" : "there twice");
     }
     seen[p] = true;
   }
@@ -163,9 +163,8 @@ Status ConcatShape(ShapeContext& c) {
     MR_ASSIGN_OR_RETURN(const PartialShape rest, PartialShape::Create(dims));
     auto merged = others.MergeWith(rest);
     if (!merged.ok()) {
-      return InvalidArgument("input ", i, " has shape ", input.ToString(),
-                             ", which does not fit ", others.ToString(),
-                             " of those before, axis ", axis, " aside");
+      return InvalidArgument("input ", i, " has shape ", input.ToString(), ", which does not fit ",
+                             others.ToString(), " of those before, axis ", axis, " aside");
     }
     others = *merged;
   }
@@ -246,16 +245,17 @@ Status SliceSharding(ShardingContext& c) {
 }  // namespace
 
 void RegisterMovementOps(OpRegistry& registry) {
-  registry.Add(OpDef("Transpose")
-                   .Input("x: T")
-                   .HostInput("perm: Tperm")
-                   .Output("y: T")
-                   .Attr("T: type")
-                   .Attr("Tperm: {int32, int64} = int32")
-                   .Shape(TransposeShape)
-                   .Gradient(TransposeGradient)
-                   .Sharding(TransposeSharding)
-                   .Doc("The same elements with the dimensions permuted: y's i-th is x's perm[i]."));
+  registry.Add(
+      OpDef("Transpose")
+          .Input("x: T")
+          .HostInput("perm: Tperm")
+          .Output("y: T")
+          .Attr("T: type")
+          .Attr("Tperm: {int32, int64} = int32")
+          .Shape(TransposeShape)
+          .Gradient(TransposeGradient)
+          .Sharding(TransposeSharding)
+          .Doc("The same elements with the dimensions permuted: y's i-th is x's perm[i]."));
   registry.Add(OpDef("InvertPermutation")
                    .HostInput("x: T")
                    .HostOutput("y: T")

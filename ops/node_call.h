@@ -5,8 +5,9 @@
 
 #include "core/graph/graph_builder.h"
 
-// How the functions of ops/*.h add their nodes. The builder is that of the inputs, which reports what
-// is wrong with them; without one, as if all are default-made Values, the result has none either.
+// How the functions of ops/*.h add their nodes. The builder is that of the inputs, which reports
+// what is wrong with them; without one, as if all are default-made Values, the result has none
+// either.
 namespace millrace {
 
 Operation CallForEffect(absl::string_view op, absl::Span<const Value> inputs, AttrMap attrs,

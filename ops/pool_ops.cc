@@ -94,20 +94,17 @@ Status AvgPoolGradient(GradientContext& c) {
 
 // AvgPoolGrad is linear, and the transpose of AvgPool.
 Status AvgPoolGradGradient(GradientContext& c) {
-  c.set_dx(1,
-           Call("AvgPool", {c.dy(0)}, SharedAttrs(c.attrs()), SourceLocation::Current()));
+  c.set_dx(1, Call("AvgPool", {c.dy(0)}, SharedAttrs(c.attrs()), SourceLocation::Current()));
   return absl::OkStatus();
 }
 
 // Windows cross rows and columns, but neither images nor channels.
-bool IsPoolSplit(const Sharding& s) {
-  return s == Sharding::Split(0) || s == Sharding::Split(3);
-}
+bool IsPoolSplit(const Sharding& s) { return s == Sharding::Split(0) || s == Sharding::Split(3); }
 
 ShardingFn PoolSharding(bool linear) {
   return [linear](ShardingContext& c) {
-    const bool kept = IsPoolSplit(c.input(0)) ||
-                      (linear && c.input(0).kind == Sharding::kPartialSum);
+    const bool kept =
+        IsPoolSplit(c.input(0)) || (linear && c.input(0).kind == Sharding::kPartialSum);
     if (!kept) c.Require(0, Sharding::Replicated());
     return SameSharding(c);
   };

@@ -145,8 +145,8 @@ ShardingFn ReductionSharding(Parts parts) {
       c.set_output(0, Sharding::PartialSum());
       return absl::OkStatus();
     }
-    c.set_output(0, Sharding::Split(c.attrs().GetOr("keep_dims", false) ? in.dim
-                                                                       : in.dim - before));
+    c.set_output(0,
+                 Sharding::Split(c.attrs().GetOr("keep_dims", false) ? in.dim : in.dim - before));
     return absl::OkStatus();
   };
 }

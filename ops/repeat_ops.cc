@@ -94,8 +94,8 @@ Status KeepSplitIf(ShardingContext& c, bool kept) {
 Status PadSharding(ShardingContext& c) {
   const auto paddings = IntElements(c.host_value(1));
   const size_t at = 2 * static_cast<size_t>(c.input(0).dim);
-  return KeepSplitIf(c, paddings && at + 1 < paddings->size() && (*paddings)[at] == 0 &&
-                            (*paddings)[at + 1] == 0);
+  return KeepSplitIf(
+      c, paddings && at + 1 < paddings->size() && (*paddings)[at] == 0 && (*paddings)[at + 1] == 0);
 }
 
 Status TileSharding(ShardingContext& c) {

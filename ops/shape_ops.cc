@@ -56,8 +56,8 @@ StatusOr<PartialShape> FillIn(std::vector<int64_t> target, const PartialShape& f
   if (rest < 0) {
     const auto wanted = NumElements(to);
     if (elements && wanted && elements != wanted) {
-      return InvalidArgument("cannot reshape ", from.ToString(), " (", *elements,
-                             " elements) to ", to.ToString(), " (", *wanted, " elements)");
+      return InvalidArgument("cannot reshape ", from.ToString(), " (", *elements, " elements) to ",
+                             to.ToString(), " (", *wanted, " elements)");
     }
     return to;
   }

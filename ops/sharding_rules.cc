@@ -19,9 +19,8 @@ bool KeepPartialSum(ShardingContext& c, Linearity linearity, const std::vector<i
   }
   if (linearity != Linearity::kEach) return false;
   // One operand may stay a partial sum; a product of two would lose the mixed terms.
-  const auto keep = std::find_if(linear.begin(), linear.end(), [&](int i) {
-    return c.input(i).kind == Sharding::kPartialSum;
-  });
+  const auto keep = std::find_if(linear.begin(), linear.end(),
+                                 [&](int i) { return c.input(i).kind == Sharding::kPartialSum; });
   if (keep == linear.end()) return false;
   for (int i = 0; i < c.num_inputs(); ++i) {
     if (i != *keep) c.Require(i, Sharding::Replicated());
@@ -66,8 +65,7 @@ ShardingFn ElementwiseSharding(Linearity linearity, std::vector<int> linear) {
     if (!c.output_shape(0).has_rank() || !c.input_shape(split).has_rank()) {
       return InvalidArgument("a tensor of unknown rank cannot be split");
     }
-    const int out_dim =
-        c.input(split).dim + c.output_shape(0).rank() - c.input_shape(split).rank();
+    const int out_dim = c.input(split).dim + c.output_shape(0).rank() - c.input_shape(split).rank();
     for (int i = 0; i < c.num_inputs(); ++i) {
       if (i == split) continue;
       MR_ASSIGN_OR_RETURN(const Sharding operand, AlignedOperand(c, i, out_dim));

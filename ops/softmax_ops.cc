@@ -48,8 +48,7 @@ Status LogSoftmaxGradient(GradientContext& c) {
 Status SoftmaxSharding(ShardingContext& c) {
   const PartialShape& logits = c.input_shape(0);
   const Sharding in = c.input(0);
-  const bool rows =
-      in.kind == Sharding::kSplit && logits.has_rank() && in.dim != logits.rank() - 1;
+  const bool rows = in.kind == Sharding::kSplit && logits.has_rank() && in.dim != logits.rank() - 1;
   if (!rows) c.Require(0, Sharding::Replicated());
   return SameSharding(c);
 }
@@ -59,8 +58,8 @@ Status CrossEntropyShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape labels, c.WithRank(1, 2));
   const auto both = features.MergeWith(labels);
   if (!both.ok()) {
-    return InvalidArgument("logits and labels must have one shape, but have ",
-                           features.ToString(), " and ", labels.ToString());
+    return InvalidArgument("logits and labels must have one shape, but have ", features.ToString(),
+                           " and ", labels.ToString());
   }
   c.set_output(0, PartialShape{both->dim(0)});
   c.set_output(1, *both);
@@ -111,8 +110,7 @@ Status SparseCrossEntropyGradient(GradientContext& c) {
 
 Status CrossEntropySharding(ShardingContext& c) {
   const Sharding rows = Sharding::Split(0);
-  const Sharding all =
-      c.input(0) == rows || c.input(1) == rows ? rows : Sharding::Replicated();
+  const Sharding all = c.input(0) == rows || c.input(1) == rows ? rows : Sharding::Replicated();
   for (int i = 0; i < 2; ++i) {
     c.Require(i, all);
     c.set_output(i, all);
@@ -134,7 +132,6 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
                    .Gradient(SoftmaxGradient)
                    .Sharding(SoftmaxSharding)
                    .Cost(SoftmaxCost)
-                   .Traits({Trait::kInPlace})
                    .Doc("e^x over its sum along the last axis."));
   registry.Add(OpDef("LogSoftmax")
                    .Input("logits: T")
@@ -144,7 +141,6 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
                    .Gradient(LogSoftmaxGradient)
                    .Sharding(SoftmaxSharding)
                    .Cost(SoftmaxCost)
-                   .Traits({Trait::kInPlace})
                    .Doc("The logarithm of Softmax, without its loss of precision."));
   registry.Add(OpDef("SoftmaxCrossEntropyWithLogits")
                    .Input("features: T")
@@ -158,19 +154,20 @@ void RegisterSoftmaxOps(OpRegistry& registry) {
                    .Cost(SoftmaxCost)
                    .Doc("The cross-entropy of each row of logits with a distribution, and its "
                         "gradient for the logits."));
-  registry.Add(OpDef("SparseSoftmaxCrossEntropyWithLogits")
-                   .Input("features: T")
-                   .Input("labels: Tlabels")
-                   .Output("loss: T")
-                   .Output("backprop: T")
-                   .Attr("T: {float, double}")
-                   .Attr("Tlabels: {int32, int64} = int64")
-                   .Shape(SparseCrossEntropyShape)
-                   .Gradient(SparseCrossEntropyGradient)
-                   .Sharding(CrossEntropySharding)
-                   .Cost(SoftmaxCost)
-                   .Doc("The cross-entropy of each row of logits with a class, and its gradient for "
-                        "the logits."));
+  registry.Add(
+      OpDef("SparseSoftmaxCrossEntropyWithLogits")
+          .Input("features: T")
+          .Input("labels: Tlabels")
+          .Output("loss: T")
+          .Output("backprop: T")
+          .Attr("T: {float, double}")
+          .Attr("Tlabels: {int32, int64} = int64")
+          .Shape(SparseCrossEntropyShape)
+          .Gradient(SparseCrossEntropyGradient)
+          .Sharding(CrossEntropySharding)
+          .Cost(SoftmaxCost)
+          .Doc("The cross-entropy of each row of logits with a class, and its gradient for "
+               "the logits."));
 }
 
 }  // namespace millrace

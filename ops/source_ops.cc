@@ -174,16 +174,16 @@ void RegisterSourceOps(OpRegistry& registry) {
                    .NotDifferentiable("a placeholder has no inputs")
                    .Traits({Trait::kPlaceholder, Trait::kStateful})
                    .Doc("A value that each step must feed."));
-  registry.Add(OpDef("Identity")
-                   .Input("input: T")
-                   .Output("output: T")
-                   .Attr("T: type")
-                   .Shape(ShapeOfInput0)
-                   .Gradient(IdentityGradient)
-                   .Sharding(SameSharding)
-                   .Traits({Trait::kIdentity, Trait::kElementwise, Trait::kAllocatesOutputs,
-                            Trait::kCheap})
-                   .Doc("Its input."));
+  registry.Add(
+      OpDef("Identity")
+          .Input("input: T")
+          .Output("output: T")
+          .Attr("T: type")
+          .Shape(ShapeOfInput0)
+          .Gradient(IdentityGradient)
+          .Sharding(SameSharding)
+          .Traits({Trait::kIdentity, Trait::kElementwise, Trait::kAllocatesOutputs, Trait::kCheap})
+          .Doc("Its input."));
   registry.Add(OpDef("StopGradient")
                    .Input("input: T")
                    .Output("output: T")

@@ -111,15 +111,16 @@ void RegisterUnaryOps(OpRegistry& registry) {
   };
   for (const UnaryOp& op : ops) {
     const bool linear = op.name == absl::string_view("Neg");
-    registry.Add(OpDef(op.name)
-                     .Input("x: T")
-                     .Output("y: T")
-                     .Attr(op.types)
-                     .Shape(ShapeOfInput0)
-                     .Gradient(op.gradient)
-                     .Sharding(ElementwiseSharding(linear ? Linearity::kTogether : Linearity::kNone))
-                     .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap})
-                     .Doc(op.doc));
+    registry.Add(
+        OpDef(op.name)
+            .Input("x: T")
+            .Output("y: T")
+            .Attr(op.types)
+            .Shape(ShapeOfInput0)
+            .Gradient(op.gradient)
+            .Sharding(ElementwiseSharding(linear ? Linearity::kTogether : Linearity::kNone))
+            .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap})
+            .Doc(op.doc));
   }
   // The public op calls its ports otherwise.
   registry.Add(OpDef("Relu")

@@ -29,8 +29,9 @@ int EditDistance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 void Flags::Add(std::string name, std::string* value, std::string help) {
-  flags_.push_back({std::move(name), std::move(help), value->empty() ? "" : StrCat("'", *value, "'"),
-                    false, [value](const std::string& text) {
+  flags_.push_back({std::move(name), std::move(help),
+                    value->empty() ? "" : StrCat("'", *value, "'"), false,
+                    [value](const std::string& text) {
                       *value = text;
                       return true;
                     }});
@@ -62,12 +63,13 @@ Status Flags::SetFlag(const std::vector<std::string>& arguments, size_t* index) 
   const size_t equals = argument.find('=');
   std::string name = argument.substr(2, equals == std::string::npos ? equals : equals - 2);
   std::replace(name.begin(), name.end(), '-', '_');
-  auto flag = std::find_if(flags_.begin(), flags_.end(),
-                           [&](const Flag& f) { return f.name == name; });
+  auto flag =
+      std::find_if(flags_.begin(), flags_.end(), [&](const Flag& f) { return f.name == name; });
   if (flag == flags_.end()) {
-    auto nearest = std::min_element(flags_.begin(), flags_.end(), [&](const Flag& a, const Flag& b) {
-      return EditDistance(name, a.name) < EditDistance(name, b.name);
-    });
+    auto nearest =
+        std::min_element(flags_.begin(), flags_.end(), [&](const Flag& a, const Flag& b) {
+          return EditDistance(name, a.name) < EditDistance(name, b.name);
+        });
     const std::string hint =
         nearest == flags_.end() ? "" : StrCat("; did you mean --", nearest->name, "?");
     return InvalidArgument("unknown flag --", name, hint, " (", program_, " --help lists them)");
@@ -98,9 +100,10 @@ Status Flags::Parse(const std::vector<std::string>& arguments) {
   }
   const int count = static_cast<int>(positional_.size());
   if (count < minimum_ || count > maximum_) {
-    return InvalidArgument(program_, maximum_ == 0 ? " takes no arguments besides flags"
-                                                   : StrCat(" takes ", positional_usage_),
-                           ", but got ", count, ": '", absl::StrJoin(positional_, "' '"), "'");
+    return InvalidArgument(
+        program_,
+        maximum_ == 0 ? " takes no arguments besides flags" : StrCat(" takes ", positional_usage_),
+        ", but got ", count, ": '", absl::StrJoin(positional_, "' '"), "'");
   }
   return absl::OkStatus();
 }

@@ -39,9 +39,17 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOp
       // A file of an earlier run would be taken for this one's.
       if (files.Exists(server.ready_file)) MR_RETURN_IF_ERROR(files.Remove(server.ready_file));
       ChildProcess::Options child;
-      child.arguments = {options.server,      "server",   "--job",  job,
-                         "--task",            StrCat(i),  "--port", "0",
-                         "--die_with_parent", "--ready_file", server.ready_file};
+      child.arguments = {options.server,
+                         "server",
+                         "--job",
+                         job,
+                         "--task",
+                         StrCat(i),
+                         "--port",
+                         "0",
+                         "--die_with_parent",
+                         "--ready_file",
+                         server.ready_file};
       child.output_file = server.task.log;
       StatusOr<std::unique_ptr<ChildProcess>> process = ChildProcess::Start(child);
       if (!process.ok()) return Annotate(process.status(), StrCat("starting ", server.task.name));

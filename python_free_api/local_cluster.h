@@ -12,9 +12,9 @@
 namespace millrace {
 
 struct LocalClusterOptions {
-  std::string server;  // the millrace program
+  std::string server;                             // the millrace program
   std::vector<std::pair<std::string, int>> jobs;  // {"ps", 1}, {"worker", 2}
-  std::string folder;  // for what the servers report and print
+  std::string folder;                             // for what the servers report and print
   absl::Duration start_timeout = absl::Seconds(30);
 };
 

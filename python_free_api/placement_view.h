@@ -8,10 +8,10 @@
 
 namespace millrace {
 
-// A self-contained HTML page (no network, no other file) that shows a placed graph: name scopes that
-// open and close, colour by device, edges between devices with their bytes, and for a clicked node
-// its op, attributes, shapes, device and the reason for it. `report` may be empty: then without
-// reasons and bytes.
+// A self-contained HTML page (no network, no other file) that shows a placed graph: name scopes
+// that open and close, colour by device, edges between devices with their bytes, and for a clicked
+// node its op, attributes, shapes, device and the reason for it. `report` may be empty: then
+// without reasons and bytes.
 std::string PlacementView(const Graph& placed, const PlacementReport& report,
                           absl::string_view title);
 

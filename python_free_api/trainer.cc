@@ -58,8 +58,8 @@ class Run {
     MR_RETURN_IF_ERROR(PrepareSteps());
     MR_ASSIGN_OR_RETURN(saver_, Saver::Create(variables, session_, *environment_.files));
     MR_RETURN_IF_ERROR(InitializeOrRestore(initialize));
-    MR_ASSIGN_OR_RETURN(events_, EventWriter::Create(*environment_.files, *environment_.clock,
-                                                     options_.folder));
+    MR_ASSIGN_OR_RETURN(
+        events_, EventWriter::Create(*environment_.files, *environment_.clock, options_.folder));
     result_.first_step = step_;
     const int64_t start = environment_.clock->NowNanos();
     Status trained = TrainEpochs();
@@ -102,9 +102,8 @@ class Run {
 
   Status InitializeOrRestore(Operation initialize) {
     if (options_.resume) {
-      MR_ASSIGN_OR_RETURN(
-          std::string checkpoint,
-          LatestCheckpoint(*environment_.files, options_.folder, kCheckpointName));
+      MR_ASSIGN_OR_RETURN(std::string checkpoint,
+                          LatestCheckpoint(*environment_.files, options_.folder, kCheckpointName));
       MR_ASSIGN_OR_RETURN(auto metadata, saver_->Restore(checkpoint));
       if (!absl::SimpleAtoi(metadata["step"], &step_)) {
         return DataLoss("checkpoint '", checkpoint, "' does not say its step");
@@ -146,7 +145,8 @@ class Run {
   }
 
   Status TrainOn(Element batch) {
-    const int64_t rows = batch.empty() || batch[0].shape().rank() == 0 ? 1 : batch[0].shape().dim(0);
+    const int64_t rows =
+        batch.empty() || batch[0].shape().rank() == 0 ? 1 : batch[0].shape().dim(0);
     RunOptions run;
     run.trace = step_ - result_.first_step + 1 == options_.trace_step;
     const int64_t start = environment_.clock->NowNanos();
@@ -198,13 +198,13 @@ class Run {
   Status Save() {
     MR_ASSIGN_OR_RETURN(
         std::string name,
-        saver_->Save(PathOf(kCheckpointName), step_,
-                     {{"step", StrCat(step_)},
-                      {"test_accuracy",
-                       absl::StrJoin(result_.test_accuracy, ",",
-                                     [](std::string* out, double accuracy) {
-                                       absl::StrAppend(out, absl::StrFormat("%.17g", accuracy));
-                                     })}}));
+        saver_->Save(
+            PathOf(kCheckpointName), step_,
+            {{"step", StrCat(step_)},
+             {"test_accuracy",
+              absl::StrJoin(result_.test_accuracy, ",", [](std::string* out, double accuracy) {
+                absl::StrAppend(out, absl::StrFormat("%.17g", accuracy));
+              })}}));
     saved_step_ = step_;
     last_checkpoint_ = std::move(name);
     return absl::OkStatus();

@@ -19,11 +19,11 @@ struct TrainingGraph {
   Value loss;                 // a scalar, the mean over the batch
   Operation train;            // Minimize(...)
   std::vector<Value> test_inputs;
-  Value test_correct;         // how many predictions of the batch are right: a scalar
+  Value test_correct;  // how many predictions of the batch are right: a scalar
 };
 
 struct Progress {
-  int64_t step = 0;  // done
+  int64_t step = 0;   // done
   int64_t steps = 0;  // in all
   double examples_per_second = 0;
   double loss = 0;
@@ -33,20 +33,20 @@ struct Progress {
 struct TrainerOptions {
   std::string folder;  // of this run: the trainer writes into it
   int64_t epochs = 1;
-  int64_t max_steps = 0;  // 0: all
-  bool resume = false;    // go on from the newest checkpoint in `folder`
-  int64_t trace_step = 10;  // this step's trace is written; -1: none
-  std::function<void(const Progress&)> on_step;                     // may be null
-  std::function<void(int64_t epoch, double accuracy)> on_test;      // may be null
-  Cancellation* cancellation = nullptr;                             // may be null
+  int64_t max_steps = 0;                         // 0: all
+  bool resume = false;                           // go on from the newest checkpoint in `folder`
+  int64_t trace_step = 10;                       // this step's trace is written; -1: none
+  std::function<void(const Progress&)> on_step;  // may be null
+  std::function<void(int64_t epoch, double accuracy)> on_test;  // may be null
+  Cancellation* cancellation = nullptr;                         // may be null
 };
 
 struct TrainingResult {
-  int64_t first_step = 0;                // 0, or where it was resumed
-  std::vector<double> losses;            // by step, from first_step
-  std::vector<double> test_accuracy;     // by epoch, those of a resumed run included
-  double seconds = 0;                    // of this run's steps and tests
-  double examples_per_second = 0;        // of training steps alone
+  int64_t first_step = 0;             // 0, or where it was resumed
+  std::vector<double> losses;         // by step, from first_step
+  std::vector<double> test_accuracy;  // by epoch, those of a resumed run included
+  double seconds = 0;                 // of this run's steps and tests
+  double examples_per_second = 0;     // of training steps alone
   std::vector<std::pair<std::string, std::string>> files;  // what was written: kind, path
 };
 

@@ -67,6 +67,9 @@ using ShapeFn = std::function<Status(ShapeContext&)>;
 using GradientFn = std::function<Status(GradientContext&)>;
 using ShardingFn = std::function<Status(ShardingContext&)>;
 using CostFn = std::function<OpCost(const ShapeContext&)>;
+// The value of output `output` where the shapes of the inputs alone determine it (Shape, Size,
+// Rank); an invalid tensor while they do not yet.
+using ValueFromShapesFn = std::function<StatusOr<Tensor>(const ShapeContext&, int output)>;
 
 // All that the system knows of an op. Signature grammar: that of the public op set.
 //
@@ -89,6 +92,10 @@ class OpDef {
   OpDef& NotDifferentiable(absl::string_view reason);
   OpDef& Sharding(ShardingFn fn);
   OpDef& Cost(CostFn fn);
+  OpDef& ValueFromShapes(ValueFromShapesFn fn) {
+    value_from_shapes_ = std::move(fn);
+    return *this;
+  }
   OpDef& Traits(std::initializer_list<Trait> traits);
   // One sentence for generated documentation.
   OpDef& Doc(absl::string_view text);
@@ -103,6 +110,7 @@ class OpDef {
   const std::string& not_differentiable() const { return not_differentiable_; }
   const ShardingFn& sharding_fn() const { return sharding_fn_; }  // null: replicated only
   const CostFn& cost_fn() const { return cost_fn_; }              // null: bytes of in- and outputs
+  const ValueFromShapesFn& value_from_shapes() const { return value_from_shapes_; }  // or null
   bool Has(Trait trait) const { return (traits_ & static_cast<uint32_t>(trait)) != 0; }
   const std::string& doc() const { return doc_; }
   // What is wrong with the specs, if anything; OpRegistry::Add checks it.
@@ -119,6 +127,7 @@ class OpDef {
   GradientFn gradient_fn_;
   ShardingFn sharding_fn_;
   CostFn cost_fn_;
+  ValueFromShapesFn value_from_shapes_;
   uint32_t traits_ = 0;
   std::string not_differentiable_;
   std::string doc_;

@@ -14,7 +14,7 @@ namespace millrace {
 namespace {
 
 // Functions that are values of attributes of functions that ...: what protobuf reads is less deep.
-constexpr int kMaxDepth = 40;
+constexpr int kMaxDepth = 16;
 
 constexpr absl::string_view kScalarKinds[] = {"string", "int",   "float",  "bool",
                                               "type",   "shape", "tensor", "func"};

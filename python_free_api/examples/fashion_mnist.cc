@@ -94,8 +94,8 @@ StatusOr<Where> Locate(const Options& options, const LocalCluster* started) {
     }
     return where;
   }
-  MR_ASSIGN_OR_RETURN(ClusterSpec spec, ClusterSpec::Parse(started != nullptr ? started->spec()
-                                                                               : options.cluster));
+  MR_ASSIGN_OR_RETURN(ClusterSpec spec,
+                      ClusterSpec::Parse(started != nullptr ? started->spec() : options.cluster));
   if (spec.jobs().count("ps") == 0 || spec.jobs().count("worker") == 0) {
     return InvalidArgument("the cluster needs the jobs 'ps' and 'worker', but is ",
                            spec.ToString());
@@ -132,8 +132,7 @@ Status WriteSummary(FileSystem& files, const std::string& path, const TrainingRe
 
 Status RunExample(const Options& options, Cancellation interrupt) {
   RuntimeOptions runtime_options;
-  runtime_options.cpu_devices =
-      options.cluster == "local" ? static_cast<int>(options.replicas) : 1;
+  runtime_options.cpu_devices = options.cluster == "local" ? static_cast<int>(options.replicas) : 1;
   MR_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Create(runtime_options));
   const Environment& environment = runtime->environment();
   FileSystem& files = *environment.files;
@@ -208,8 +207,8 @@ Status RunExample(const Options& options, Cancellation interrupt) {
   trainer.on_test = [&](int64_t epoch, double accuracy) {
     line.Print(absl::StrFormat("epoch %d: test accuracy %.2f %%", epoch, 100 * accuracy));
   };
-  StatusOr<TrainingResult> result = Train(graph, variables, initialize, *session, train_set,
-                                          test_set, environment, trainer);
+  StatusOr<TrainingResult> result =
+      Train(graph, variables, initialize, *session, train_set, test_set, environment, trainer);
   if (!result.ok()) line.Print("");
   (void)session->Close();
   if (cluster != nullptr) cluster->Stop();
@@ -231,8 +230,9 @@ Status RunExample(const Options& options, Cancellation interrupt) {
 
 int main(int argc, char** argv) {
   Options options;
-  Flags flags("fashion_mnist",
-              "Trains a LeNet on Fashion-MNIST, synchronous data parallel over a parameter server.");
+  Flags flags(
+      "fashion_mnist",
+      "Trains a LeNet on Fashion-MNIST, synchronous data parallel over a parameter server.");
   flags.Add("cluster", &options.cluster,
             "'local': in this process; 'start': on servers that it starts; else a cluster spec "
             "('ps=host:port;worker=host:port,host:port') of servers that run");

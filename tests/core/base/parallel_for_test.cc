@@ -101,14 +101,15 @@ TEST(ParallelForTest, UsesOtherThreadsAndWaitsForTheBlocksTheyAreAt) {
   for (int round = 0; round < 50; ++round) {
     // Two blocks that wait for each other: one thread alone would never end.
     std::atomic<int> here{0};
-    Notification both;
+    std::atomic<int> late{0};
     int written[2] = {0, 0};  // not atomic: the return orders
     pool.ParallelFor(2, 1, [&](int64_t block, int64_t) {
-      if (++here == 2) both.Notify();
-      both.Wait();
-      // The helper is late: in half of the rounds the caller spins, else it blocks.
-      if (std::this_thread::get_id() != caller && round % 2 == 0) {
-        Notification().WaitFor(absl::Milliseconds(1));
+      ++here;
+      while (here < 2) std::this_thread::yield();
+      // The helper is late: so little in half of the rounds that the caller still spins.
+      if (std::this_thread::get_id() != caller) {
+        if (round % 2 == 0) Notification().WaitFor(absl::Milliseconds(1));
+        for (int i = 0; i < 100; ++i) ++late;
       }
       written[block] = round;
     });
