@@ -14,8 +14,7 @@ class StreamDataPlaneImpl final : public StreamDataPlane {
       : core_(std::make_shared<DataPlaneCore>(std::move(options))) {}
   ~StreamDataPlaneImpl() override { core_->Shutdown(); }
 
-  LinkId Link(const std::string& task, const std::string& address,
-              uint64_t incarnation) override {
+  LinkId Link(const std::string& task, const std::string& address, uint64_t incarnation) override {
     return core_->AddLink(task, address, incarnation);
   }
   void Push(LinkId link, const MessageKey& key, Tensor tensor) override {
@@ -60,7 +59,7 @@ LinkId DataPlaneCore::AddLink(const std::string& task, const std::string& addres
                               uint64_t incarnation) {
   MutexLock lock(mutex_);
   for (const std::unique_ptr<Link>& link : links_) {
-    if (link->task == task && link->address == address && link->incarnation == incarnation) {
+    if (link->incarnation == incarnation && link->task == task && link->address == address) {
       return link->id;
     }
   }
@@ -69,6 +68,7 @@ LinkId DataPlaneCore::AddLink(const std::string& task, const std::string& addres
   links_.back()->task = task;
   links_.back()->address = address;
   links_.back()->incarnation = incarnation;
+  link_to_.emplace(incarnation, links_.back().get());
   return id;
 }
 
@@ -126,18 +126,14 @@ std::vector<LinkCounters> DataPlaneCore::Counters() const {
     counters.peer = link->task;
     counters.tensors_sent = link->sender.tensors_sent();
     counters.payload_bytes_sent = link->sender.payload_bytes_sent();
-    // What a task sends is told once, however many names it has.
-    if (LinkTo(link->incarnation) == link.get()) {
-      for (const auto& [id, inbound] : inbounds_) {
-        if (!inbound->greeted || inbound->peer.incarnation != link->incarnation) continue;
-        counters.wire_bytes_sent += inbound->counters.wire_bytes_sent;
-        counters.tensors_received += inbound->counters.tensors_received;
-        counters.payload_bytes_received += inbound->counters.payload_bytes_received;
-        counters.wire_bytes_received += inbound->counters.wire_bytes_received;
-        counters.buffered_bytes += inbound->receiver.eager_held();
-      }
-    }
     all.push_back(std::move(counters));
+  }
+  // What a task sends is told once, at its first link.
+  for (const auto& [id, inbound] : inbounds_) {
+    const Link* link = inbound->greeted ? LinkTo(inbound->peer.incarnation) : nullptr;
+    if (link == nullptr) continue;
+    AddInbound(inbound->counters, all[link->id]);
+    all[link->id].buffered_bytes += inbound->receiver.eager_held();
   }
   return all;
 }
@@ -172,6 +168,7 @@ void DataPlaneCore::Shutdown() {
   while (connecting_ > 0) connect_ended_.Wait(mutex_);
   if (expiry_ != 0) options_.environment.timers->Cancel(expiry_);
   for (const std::unique_ptr<Link>& link : links_) {
+    StopTimeout(*link);
     if (link->stream != nullptr) turn.Close(std::move(link->stream), reason);
     link->stream = nullptr;
     link->sender.Clear(turn.dropped);

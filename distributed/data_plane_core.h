@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "core/base/mutex.h"
 #include "distributed/data_plane.h"
 #include "distributed/data_plane_receiver.h"
@@ -53,12 +54,13 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
     TensorSender sender;
     State state = State::kIdle;
     uint64_t attempt = 0;     // which state != kIdle came from
+    Timers::Id timeout = 0;   // of this attempt, while it connects
     uint64_t generation = 0;  // of the stream
     std::shared_ptr<FrameStream> stream;
     bool hello_sent = false;
     bool writing = false;
-    int tries = 0;          // of this attempt
-    Status last_error;      // of this attempt
+    int tries = 0;              // of this attempt
+    Status last_error;          // of this attempt
     uint64_t down_ordinal = 0;  // steps up to this one were told that the link is down
     LinkCounters counters;      // of the sender: wire bytes only; received: of streams that ended
   };
@@ -87,14 +89,14 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
   void OnConnectTimeout(LinkId link, uint64_t attempt) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnOutboundClosed(LinkId link, uint64_t generation, const Status& status)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  void LinkDown(Link& link, const Status& reason, Turn& turn)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LinkDown(Link& link, const Status& reason, Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pump(Link& link, Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The link if its stream is still that one, else null.
   Link* Current(LinkId link, uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Hello OwnHello(uint64_t expected_incarnation) const;
 
   // Receiving: data_plane_inbound.cc.
+  static void AddInbound(const LinkCounters& counters, LinkCounters& sum);
   void CloseInbound(uint64_t id, const Status& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   void Pump(Inbound& inbound, Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GrantAndPump(Inbound& inbound, Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -110,7 +112,9 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
   void DropStep(const StepId& step, std::unique_ptr<StepRecord> record, Turn& turn)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseEarly(StepRecord& record, Turn& turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ArmExpiry() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopTimeout(Link& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ArmExpiry(absl::Duration delay) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Duration UnknownStepLimit() const;
   void ExpireUnknownSteps() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string PeerName(const Inbound& inbound) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Link* LinkTo(uint64_t incarnation) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -122,6 +126,8 @@ class DataPlaneCore : public std::enable_shared_from_this<DataPlaneCore> {
   int connecting_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of the factory in progress
   CondVar connect_ended_;
   std::vector<std::unique_ptr<Link>> links_ ABSL_GUARDED_BY(mutex_);  // by id
+  // The first link to each incarnation of a task.
+  absl::flat_hash_map<uint64_t, Link*> link_to_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<Inbound>> inbounds_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_inbound_ ABSL_GUARDED_BY(mutex_) = 0;
   StepTable steps_ ABSL_GUARDED_BY(mutex_);

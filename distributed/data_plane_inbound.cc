@@ -89,7 +89,7 @@ class DataPlaneCore::InboundHandler final : public FrameStream::Handler, public 
         turn.Deliver(record->gate, header.key, *std::move(tensor));
       } else {
         record->early.push_back({header.key, *std::move(tensor), inbound_->id, cost});
-        core_->ArmExpiry();
+        core_->ArmExpiry(core_->UnknownStepLimit());
       }
     }
     core_->Pump(*inbound_, turn);
@@ -108,7 +108,7 @@ class DataPlaneCore::InboundHandler final : public FrameStream::Handler, public 
       MR_RETURN_IF_ERROR(inbound_->receiver.AddOffer(header, offer, record.begun()));
       if (!record.begun()) {
         ++record.waiting_offers;
-        core_->ArmExpiry();
+        core_->ArmExpiry(core_->UnknownStepLimit());
       }
     }
     core_->GrantAndPump(*inbound_, turn);
@@ -239,21 +239,24 @@ void DataPlaneCore::CloseInbound(uint64_t id, const Status& reason) {
     const bool lost_early =
         std::any_of(record.early.begin(), record.early.end(),
                     [&](const StepRecord::Early& early) { return early.stream == id; });
-    const bool lost_later =
-        record.begun() && record.ordinal <= last_ordinal &&
-        std::any_of(record.links.begin(), record.links.end(), [&](LinkId link) {
-          return links_[link]->incarnation == inbound->peer.incarnation;
-        });
+    const bool lost_later = record.begun() && record.ordinal <= last_ordinal &&
+                            std::any_of(record.links.begin(), record.links.end(), [&](LinkId link) {
+                              return links_[link]->incarnation == inbound->peer.incarnation;
+                            });
     if (lost_early || lost_later) failed.push_back(step);
   });
   for (const StepId& step : failed) FailStep(step, told, turn);
   inbound->receiver.Clear(turn.dropped);
   if (Link* link = LinkTo(inbound->peer.incarnation)) {
-    link->counters.wire_bytes_sent += inbound->counters.wire_bytes_sent;
-    link->counters.tensors_received += inbound->counters.tensors_received;
-    link->counters.payload_bytes_received += inbound->counters.payload_bytes_received;
-    link->counters.wire_bytes_received += inbound->counters.wire_bytes_received;
+    AddInbound(inbound->counters, link->counters);
   }
+}
+
+void DataPlaneCore::AddInbound(const LinkCounters& counters, LinkCounters& sum) {
+  sum.wire_bytes_sent += counters.wire_bytes_sent;
+  sum.tensors_received += counters.tensors_received;
+  sum.payload_bytes_received += counters.payload_bytes_received;
+  sum.wire_bytes_received += counters.wire_bytes_received;
 }
 
 void DataPlaneCore::FailStep(const StepId& step, const Status& reason, Turn& turn) {
@@ -285,27 +288,32 @@ void DataPlaneCore::ReleaseEarly(StepRecord& record, Turn& turn) {
   }
 }
 
-void DataPlaneCore::ArmExpiry() {
+void DataPlaneCore::ArmExpiry(absl::Duration delay) {
   if (expiry_ != 0) return;
-  expiry_ = options_.environment.timers->After(
-      absl::Seconds(options_.limits.unknown_step_seconds), [self = weak_from_this()] {
-        if (const auto core = self.lock()) core->ExpireUnknownSteps();
-      });
+  expiry_ = options_.environment.timers->After(delay, [self = weak_from_this()] {
+    if (const auto core = self.lock()) core->ExpireUnknownSteps();
+  });
+}
+
+absl::Duration DataPlaneCore::UnknownStepLimit() const {
+  return absl::Seconds(options_.limits.unknown_step_seconds);
 }
 
 void DataPlaneCore::ExpireUnknownSteps() {
   Turn turn(*this);
   if (shut_down_) return;
   expiry_ = 0;
-  const int64_t limit = options_.limits.unknown_step_seconds * 1'000'000'000;
   const int64_t now = options_.environment.clock->NowNanos();
   std::vector<StepId> expired;
   bool some_wait = false;
+  absl::Duration longest = absl::ZeroDuration();  // that one which may still wait has waited
   steps_.ForEach([&](const StepId& step, StepRecord& record) {
     if (record.begun() || (record.early.empty() && record.waiting_offers == 0)) return;
-    if (now - record.first_seen_nanos >= limit) {
+    const absl::Duration waited = absl::Nanoseconds(now - record.first_seen_nanos);
+    if (waited >= UnknownStepLimit()) {
       expired.push_back(step);
     } else {
+      longest = std::max(longest, waited);
       some_wait = true;
     }
   });
@@ -315,7 +323,7 @@ void DataPlaneCore::ExpireUnknownSteps() {
                          options_.limits.unknown_step_seconds, " s"),
              turn);
   }
-  if (some_wait) ArmExpiry();
+  if (some_wait) ArmExpiry(UnknownStepLimit() - longest);
 }
 
 std::string DataPlaneCore::PeerName(const Inbound& inbound) const {
@@ -325,10 +333,8 @@ std::string DataPlaneCore::PeerName(const Inbound& inbound) const {
 }
 
 DataPlaneCore::Link* DataPlaneCore::LinkTo(uint64_t incarnation) const {
-  for (const std::unique_ptr<Link>& link : links_) {
-    if (link->incarnation == incarnation) return link.get();
-  }
-  return nullptr;
+  const auto found = link_to_.find(incarnation);
+  return found == link_to_.end() ? nullptr : found->second;
 }
 
 }  // namespace millrace

@@ -75,6 +75,7 @@ class DataPlaneCore::OutboundHandler final : public FrameStream::Handler, public
     }
     MR_RETURN_IF_ERROR(current_->sender.Open(hello.eager_window));
     current_->state = Link::State::kOpen;
+    core_->StopTimeout(*current_);
     return absl::OkStatus();
   }
 
@@ -117,7 +118,7 @@ void DataPlaneCore::BeginAttempt(Link& link, Turn& turn) {
   link.tries = 0;
   link.last_error = absl::OkStatus();
   const uint64_t attempt = ++link.attempt;
-  options_.environment.timers->After(
+  link.timeout = options_.environment.timers->After(
       options_.connect_timeout, [self = weak_from_this(), id = link.id, attempt] {
         if (const auto core = self.lock()) core->OnConnectTimeout(id, attempt);
       });
@@ -182,16 +183,16 @@ void DataPlaneCore::OnOutboundClosed(LinkId id, uint64_t generation, const Statu
   link->writing = false;
   const absl::Duration delay = std::min(kFirstRetry * (int64_t{1} << link->tries), kLastRetry);
   link->tries = std::min(link->tries + 1, 10);
-  options_.environment.timers->After(
-      delay, [self = weak_from_this(), id, attempt = link->attempt] {
-        if (const auto core = self.lock()) core->Retry(id, attempt);
-      });
+  options_.environment.timers->After(delay, [self = weak_from_this(), id, attempt = link->attempt] {
+    if (const auto core = self.lock()) core->Retry(id, attempt);
+  });
 }
 
 void DataPlaneCore::LinkDown(Link& link, const Status& reason, Turn& turn) {
   const Status told(CodeOfLoss(reason), StrCat("lost the connection to ", link.task, " at ",
                                                link.address, ": ", reason.message()));
   if (link.stream != nullptr) turn.Close(std::move(link.stream), reason);
+  StopTimeout(link);
   link.stream = nullptr;
   link.state = Link::State::kIdle;
   link.hello_sent = false;
@@ -202,6 +203,10 @@ void DataPlaneCore::LinkDown(Link& link, const Status& reason, Turn& turn) {
   steps_.ForEach([&](const StepId&, StepRecord& record) {
     if (record.begun() && record.Uses(link.id)) turn.TellDown(record.gate, told);
   });
+}
+
+void DataPlaneCore::StopTimeout(Link& link) {
+  if (link.timeout != 0) options_.environment.timers->Cancel(std::exchange(link.timeout, 0));
 }
 
 void DataPlaneCore::Pump(Link& link, Turn& turn) {

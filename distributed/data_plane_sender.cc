@@ -48,16 +48,9 @@ bool TensorSender::DropStep(const StepId& step, std::vector<Tensor>& dropped) {
   return any;
 }
 
-std::vector<StepId> TensorSender::Clear(std::vector<Tensor>& dropped) {
-  std::vector<StepId> steps;
-  for (Waiting& waiting : waiting_) {
-    steps.emplace_back(waiting.header.key);
-    dropped.push_back(std::move(waiting.tensor));
-  }
-  for (auto& [id, offer] : offers_) {
-    steps.emplace_back(offer.header.key);
-    dropped.push_back(std::move(offer.tensor));
-  }
+void TensorSender::Clear(std::vector<Tensor>& dropped) {
+  for (Waiting& waiting : waiting_) dropped.push_back(std::move(waiting.tensor));
+  for (auto& [id, offer] : offers_) dropped.push_back(std::move(offer.tensor));
   waiting_.clear();
   offers_.clear();
   ready_.clear();
@@ -65,7 +58,6 @@ std::vector<StepId> TensorSender::Clear(std::vector<Tensor>& dropped) {
   eager_window_ = 0;
   eager_used_ = 0;
   chunk_is_next_ = false;
-  return steps;
 }
 
 Status TensorSender::OnCredit(uint64_t id, uint64_t bytes) {
@@ -115,8 +107,7 @@ bool TensorSender::FillAnnouncements(MessageBuilder& builder) {
     Waiting& next = waiting_.front();
     const auto size = static_cast<int64_t>(next.header.size);
     // At most half of the window, so that what the receiver has yet to release leaves room.
-    const bool small =
-        size <= small_tensor_bytes_ && size + kFrameOverhead <= eager_window_ / 2;
+    const bool small = size <= small_tensor_bytes_ && size + kFrameOverhead <= eager_window_ / 2;
     const int64_t cost = kFrameOverhead + (small ? size : 0);
     if (eager_used_ + cost > eager_window_) break;
     eager_used_ += cost;
@@ -140,8 +131,7 @@ void TensorSender::FillChunk(MessageBuilder& builder) {
   ready_.pop_front();
   const auto found = offers_.find(id);  // there: see Fill
   Offer& offer = found->second;
-  const uint64_t size =
-      std::min(static_cast<uint64_t>(chunk_bytes_), offer.granted - offer.sent);
+  const uint64_t size = std::min(static_cast<uint64_t>(chunk_bytes_), offer.granted - offer.sent);
   builder.AddChunk(id, offer.sent, size, offer.tensor);
   offer.sent += size;
   payload_bytes_sent_ += static_cast<int64_t>(size);

@@ -31,8 +31,8 @@ class TensorSender {
   void Push(const MessageKey& key, Tensor tensor);
   // True if there was something of the step.
   bool DropStep(const StepId& step, std::vector<Tensor>& dropped);
-  // The stream is gone, and with it all that was to go over it: the steps that lost something.
-  std::vector<StepId> Clear(std::vector<Tensor>& dropped);
+  // The stream is gone, and with it all that was to go over it.
+  void Clear(std::vector<Tensor>& dropped);
 
   Status OnCredit(uint64_t offer, uint64_t bytes);
   Status OnRelease(uint64_t bytes);

@@ -90,8 +90,8 @@ class StepTable {
 
  private:
   struct Session {
-    uint64_t floor = 0;             // steps below have ended, unless known
-    std::set<uint64_t> ended;       // not below the floor
+    uint64_t floor = 0;        // steps below have ended, unless known
+    std::set<uint64_t> ended;  // not below the floor
     std::map<uint64_t, std::unique_ptr<StepRecord>> steps;
   };
 

@@ -13,8 +13,8 @@
 // What goes over a data stream. One stream carries the tensors of one ordered pair of tasks: the
 // task that opened it sends them, the other answers with windows.
 //
-//   message := u32 size of `header`, header (frames, back to back), payloads of those frames in order
-//   frame   := u8 kind, fields
+//   message := u32 size of `header`, header (frames, back to back), payloads of those frames in
+//   order frame   := u8 kind, fields
 //
 //   kind       fields (little-endian)                                              payload
 //   HELLO   1  u32 magic, u32 protocol, u64 incarnation, u64 expected incarnation,
@@ -25,7 +25,8 @@
 //   END     5  u64 offer          the sender will send nothing more of it
 //   CREDIT  6  u64 offer, u64 bytes that may now be sent of it, beyond those before
 //   RELEASE 7  u64 bytes of the eager window that are free again
-//   REFUSE  8  u64 offer          the receiver wants no more of it; END answers, unless all was sent
+//   REFUSE  8  u64 offer          the receiver wants no more of it; END answers, unless all was
+//   sent
 //
 //   tensor := u8 dtype, u8 rank, u64 session, u64 step, u32 frame, u32 channel, rank * i64
 //   text   := u16 size, bytes

@@ -111,6 +111,8 @@ Status SquaredDifferenceGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
+// Pixels and counts, too.
+constexpr char kAll[] = "T: {float, double, int32, int64, uint8, int8}";
 constexpr char kNumbers[] = "T: {float, double, int32, int64}";
 constexpr char kFloats[] = "T: {float, double}";
 
@@ -134,11 +136,11 @@ void RegisterBinaryOps(OpRegistry& registry) {
   const ShardingFn product = ElementwiseSharding(Linearity::kEach, {0, 1});
   const ShardingFn quotient = ElementwiseSharding(Linearity::kEach, {0});
   const ShardingFn none = ElementwiseSharding(Linearity::kNone);
-  registry.Add(Arithmetic("AddV2", kNumbers, AddGradient, sum, true).Doc("x + y, elementwise."));
+  registry.Add(Arithmetic("AddV2", kAll, AddGradient, sum, true).Doc("x + y, elementwise."));
   registry.Add(
-      Arithmetic("Add", kNumbers, AddGradient, sum, true).Doc("x + y: the older form of AddV2."));
-  registry.Add(Arithmetic("Sub", kNumbers, SubGradient, sum, false).Doc("x - y, elementwise."));
-  registry.Add(Arithmetic("Mul", kNumbers, MulGradient, product, true).Doc("x * y, elementwise."));
+      Arithmetic("Add", kAll, AddGradient, sum, true).Doc("x + y: the older form of AddV2."));
+  registry.Add(Arithmetic("Sub", kAll, SubGradient, sum, false).Doc("x - y, elementwise."));
+  registry.Add(Arithmetic("Mul", kAll, MulGradient, product, true).Doc("x * y, elementwise."));
   registry.Add(Arithmetic("RealDiv", kFloats, DivGradient, quotient, false)
                    .Doc("x / y of floating numbers, elementwise."));
   registry.Add(Arithmetic("Div", kNumbers, DivGradient, none, false)

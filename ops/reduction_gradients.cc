@@ -70,12 +70,12 @@ Status MeanGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// Equal largest elements share the gradient.
+// Equal extreme elements share the gradient.
 Status MaxGradient(GradientContext& c) {
   const Value x = c.input(0);
-  const Value largest = Cast(Equal(x, WithKeptDims(c, c.output(0))), x.dtype());
-  const Value count = Reduce("Sum", largest, c.input(1), true);
-  c.set_dx(0, Mul(Div(largest, count), WithKeptDims(c, c.dy(0))));
+  const Value extreme = Cast(Equal(x, WithKeptDims(c, c.output(0))), x.dtype());
+  const Value count = Reduce("Sum", extreme, c.input(1), true);
+  c.set_dx(0, Mul(Div(extreme, count), WithKeptDims(c, c.dy(0))));
   return absl::OkStatus();
 }
 

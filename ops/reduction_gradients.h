@@ -7,7 +7,7 @@ namespace millrace {
 
 Status SumGradient(GradientContext& c);
 Status MeanGradient(GradientContext& c);
-Status MaxGradient(GradientContext& c);
+Status MaxGradient(GradientContext& c);  // and of Min
 Status ProdGradient(GradientContext& c);
 Status L2LossGradient(GradientContext& c);
 

@@ -177,6 +177,8 @@ void RegisterReductionOps(OpRegistry& registry) {
       Reduction("Mean", MeanGradient, Parts::kMean).Doc("The mean of the elements along axes."));
   registry.Add(
       Reduction("Max", MaxGradient, Parts::kWhole).Doc("The largest of the elements along axes."));
+  registry.Add(
+      Reduction("Min", MaxGradient, Parts::kWhole).Doc("The smallest of the elements along axes."));
   registry.Add(Reduction("Prod", ProdGradient, Parts::kWhole)
                    .Doc("The product of the elements along axes."));
   registry.Add(OpDef("ArgMax")

@@ -126,7 +126,7 @@ void RegisterUnaryOps(OpRegistry& registry) {
   registry.Add(OpDef("Relu")
                    .Input("features: T")
                    .Output("activations: T")
-                   .Attr(kFloats)
+                   .Attr(kNumbers)
                    .Shape(ShapeOfInput0)
                    .Gradient(ReluGradient)
                    .Sharding(ElementwiseSharding(Linearity::kNone))

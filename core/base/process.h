@@ -13,13 +13,14 @@
 
 namespace millrace {
 
-// A child process. It ends with its parent however the parent ends (parent-death signal on Linux).
+// A child process. It ends with its parent however the parent ends (parent-death signal on Linux),
+// not with the thread that started it. Thread-safe.
 class ChildProcess {
  public:
   struct Options {
     std::vector<std::string> arguments;              // [0] is the program's path
     std::map<std::string, std::string> environment;  // added to the parent's
-    std::string output_file;  // standard output and error go there; "" keeps the parent's
+    std::string output_file;  // output and errors are appended to it; "" keeps the parent's
   };
   static StatusOr<std::unique_ptr<ChildProcess>> Start(const Options& options);
 
@@ -35,7 +36,7 @@ class ChildProcess {
 };
 
 // Runs `handler` on a thread of its own at the first SIGINT or SIGTERM; the second ends the process
-// at once with code 130. One handler a process.
+// at once with code 130. One handler a process: a later call replaces one that has not run.
 void OnInterrupt(absl::AnyInvocable<void(int signal)> handler);
 
 // Ends this process (SIGTERM to itself) if its parent dies. For servers started by a tool.

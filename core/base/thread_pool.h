@@ -32,7 +32,8 @@ class ThreadPool final : public Scheduler {
   std::unique_ptr<Impl> impl_;
 };
 
-// The host's pool, timers (one thread), clocks, entropy and files.
+// The host's pool, timers (one thread), clocks, entropy and files. The destructor drops the timers
+// that are not due, then runs what was scheduled; those tasks may still use all of it.
 class HostEnvironment {
  public:
   explicit HostEnvironment(ThreadPool::Options options = {});

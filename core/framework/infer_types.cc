@@ -47,7 +47,7 @@ StatusOr<std::vector<int64_t>> CountInputs(const OpDef& op, int64_t total, const
   for (const ArgDef& arg : op.inputs()) {
     MR_ASSIGN_OR_RETURN(const Extent extent, ExtentOf(arg, attrs));
     if (extent.count) {
-      if (*extent.count < 0 || *extent.count > total) {
+      if (!extent.attr.empty() && (*extent.count < 0 || *extent.count > total)) {
         return InvalidArgument("op '", op.name(), "' has ", total, " inputs, but '", extent.attr,
                                "' says that '", arg.name, "' alone has ", *extent.count);
       }

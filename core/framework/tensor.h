@@ -105,7 +105,7 @@ class Tensor {
   }
   template <typename T>
   absl::Span<const T> span() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::Span<const T>(data<T>(), static_cast<size_t>(num_elements()));
   }
   // REQUIRES: kString and 0 <= i < num_elements(); else "".
   absl::string_view string(int64_t i) const;

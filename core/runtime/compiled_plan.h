@@ -45,9 +45,9 @@ struct PlanNode {
 // What is known of an output at compile time.
 struct PlanSlot {
   DType dtype = DType::kInvalid;
-  bool made_by_kernel = false;    // strings, resources: nothing can be allocated for them
-  bool host_memory = false;       // on a device whose own memory is not the host's
-  bool never_in_place = false;    // fed or fetched: not ours to overwrite
+  bool made_by_kernel = false;  // strings, resources: nothing can be allocated for them
+  bool host_memory = false;     // on a device whose own memory is not the host's
+  bool never_in_place = false;  // fed or fetched: not ours to overwrite
   PartialShape static_shape;
 };
 
@@ -92,9 +92,9 @@ class CompiledPlan final : public ExecutionPlan {
   Status NodeError(const PlanNode& planned, const Status& status,
                    absl::Span<const Tensor* const> inputs) const;
 
-  std::vector<PlanNode> nodes;           // in topological order
-  std::vector<SlotId> input_slots;       // PlanNode::first_input
-  std::vector<int32_t> successors;       // PlanNode::first_successor: indices into nodes
+  std::vector<PlanNode> nodes;      // in topological order
+  std::vector<SlotId> input_slots;  // PlanNode::first_input
+  std::vector<int32_t> successors;  // PlanNode::first_successor: indices into nodes
   std::vector<PlanSlot> slots;
   std::vector<Tensor> constants;
   std::vector<int32_t> initial_pending;  // by node: predecessors
@@ -113,7 +113,7 @@ class CompiledPlan final : public ExecutionPlan {
   std::vector<std::unique_ptr<Kernel>> kernels_;
   std::deque<ShapeMemo> memos_;
   std::deque<ShapeFacts> facts_;
-  std::vector<int32_t> host_inputs_;        // of nodes that have some
+  std::vector<int32_t> host_inputs_;                     // of nodes that have some
   std::vector<std::pair<int32_t, int32_t>> host_spans_;  // by node: into host_inputs_
   std::vector<int> feed_indices_;
   std::vector<int> fetch_indices_;

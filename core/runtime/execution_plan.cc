@@ -27,10 +27,10 @@ Status CompiledPlan::CheckFeeds(absl::Span<const Tensor> feeds) const {
     if (feed.dtype() == feed_dtype(index) && feed_shape(index).IsCompatibleWith(feed.shape())) {
       continue;
     }
-    return InvalidArgument("feed '", feed_name(index), "': expected ", Name(feed_dtype(index)),
-                           feed_shape(index).ToString(), ", but got ",
-                           feed.valid() ? StrCat(Name(feed.dtype()), feed.shape().ToString())
-                                        : "no tensor");
+    return InvalidArgument(
+        "feed '", feed_name(index), "': expected ", Name(feed_dtype(index)),
+        feed_shape(index).ToString(), ", but got ",
+        feed.valid() ? StrCat(Name(feed.dtype()), feed.shape().ToString()) : "no tensor");
   }
   return absl::OkStatus();
 }
@@ -86,14 +86,13 @@ Status CompiledPlan::NodeError(const PlanNode& planned, const Status& status,
     const bool known = input != nullptr && input->valid();
     shapes.push_back(known ? StrCat(Name(input->dtype()), input->shape().ToString()) : "?");
   }
-  Status result(status.code(),
-                StrCat(node.op().name(), " '", node.name(), "' on ", device_name().ToString(),
-                       ": ", status.message(),
-                       shapes.empty() ? ""
-                                      : StrCat(" (inputs: ", absl::StrJoin(shapes, ", "), ")")));
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    result.SetPayload(url, payload);
-  });
+  Status result(
+      status.code(),
+      StrCat(node.op().name(), " '", node.name(), "' on ", device_name().ToString(), ": ",
+             status.message(),
+             shapes.empty() ? "" : StrCat(" (inputs: ", absl::StrJoin(shapes, ", "), ")")));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { result.SetPayload(url, payload); });
   return result;
 }
 

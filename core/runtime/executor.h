@@ -13,19 +13,18 @@
 namespace millrace {
 
 // Counts a step's updates of variables, over all its plans. A step that fails with
-// 0 < started and finished < all its plans' num_updates() leaves a torn set: whoever runs it calls
-// MarkTorn on all of them. Before the first update nothing is torn.
+// 0 < finished < the sum of its plans' num_updates() leaves a torn set: whoever runs it calls
+// MarkTorn on all of them. (An update that fails has changed nothing: see Variable.)
 struct UpdateProgress {
-  std::atomic<int> started{0};
   std::atomic<int> finished{0};
 };
 
 // One run of one plan.
 struct ExecutorRun {
-  StepContext context;               // device and cancellation are set; rendezvous if needed
-  std::vector<Tensor> feeds;         // in the plan's order (feed_indices)
-  StepObserver* observer = nullptr;  // null: no clock is read
-  Clock* clock = nullptr;            // needed with an observer
+  StepContext context;                // device and cancellation are set; rendezvous if needed
+  std::vector<Tensor> feeds;          // in the plan's order (feed_indices)
+  StepObserver* observer = nullptr;   // null: no clock is read
+  Clock* clock = nullptr;             // needed with an observer
   UpdateProgress* updates = nullptr;  // may be null; outlives the run
   // Run cheap nodes, and the first expensive ones, on the calling thread instead of handing the
   // step to the pool: lowest latency for a caller that would wait anyway.

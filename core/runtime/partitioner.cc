@@ -85,10 +85,10 @@ class Cut {
         continue;
       }
       if (whole_.dtype(input) == DType::kResource) {
-        return InvalidArgument(
-            "node '", node.name(), "' on ", node.assigned_device().ToString(),
-            " uses the handle '", whole_.PortName(input), "', whose resource is on ",
-            whole_.node(input.node)->assigned_device().ToString());
+        return InvalidArgument("node '", node.name(), "' on ", node.assigned_device().ToString(),
+                               " uses the handle '", whole_.PortName(input),
+                               "', whose resource is on ",
+                               whole_.node(input.node)->assigned_device().ToString());
       }
       MR_ASSIGN_OR_RETURN(const NodeId recv, RecvOf(input, piece));
       inputs.push_back(Port{recv, 0});
@@ -155,8 +155,8 @@ class Cut {
       const int piece = piece_of_node_[source.node];
       Partition& from = program_.partitions[piece];
       NodeSpec spec;
-      spec.name = from.graph.UniqueName(
-          StrCat(whole_.node(source.node)->name(), "/_send_", channel.id));
+      spec.name =
+          from.graph.UniqueName(StrCat(whole_.node(source.node)->name(), "/_send_", channel.id));
       spec.op = kSendOp;
       spec.attrs = ChannelAttrs(channel);
       spec.attrs.Set("T", channel.dtype);
@@ -201,9 +201,8 @@ class Cut {
         }
       }
       std::sort(spec.control_inputs.begin(), spec.control_inputs.end());
-      spec.control_inputs.erase(
-          std::unique(spec.control_inputs.begin(), spec.control_inputs.end()),
-          spec.control_inputs.end());
+      spec.control_inputs.erase(std::unique(spec.control_inputs.begin(), spec.control_inputs.end()),
+                                spec.control_inputs.end());
       MR_ASSIGN_OR_RETURN(const NodeId barrier, on.graph.AddNode(std::move(spec)));
       on.graph.SetAssignedDevice(barrier, on.device);
       for (NodeId update : set.updates) on.graph.AddControlInput(copy_of_node_[update], barrier);
@@ -216,8 +215,7 @@ class Cut {
       for (size_t i = 0; i < ports.size(); ++i) {
         Partition& piece = program_.partitions[piece_of_node_[ports[i].node]];
         (piece.*member)
-            .push_back({static_cast<int>(i),
-                        Port{copy_of_node_[ports[i].node], ports[i].index}});
+            .push_back({static_cast<int>(i), Port{copy_of_node_[ports[i].node], ports[i].index}});
       }
     };
     map(pruned_.feeds, &Partition::feeds);
@@ -231,8 +229,8 @@ class Cut {
   const Graph& whole_;
   std::vector<NodeId> order_;
   PartitionedProgram program_;
-  std::vector<int> piece_of_node_;   // by id in `whole_`
-  std::vector<NodeId> copy_of_node_;  // by id in `whole_`: id in its piece
+  std::vector<int> piece_of_node_;                             // by id in `whole_`
+  std::vector<NodeId> copy_of_node_;                           // by id in `whole_`: id in its piece
   absl::flat_hash_map<std::pair<NodeId, int>, int> data_way_;  // lowest output that travels
   absl::flat_hash_map<Crossing, NodeId> recv_of_;
   std::vector<Crossing> crossings_;  // by channel
@@ -249,8 +247,6 @@ int64_t Channel::PredictedBytes() const {
   return bytes;
 }
 
-StatusOr<PartitionedProgram> PartitionGraph(const PrunedGraph& pruned) {
-  return Cut(pruned).Run();
-}
+StatusOr<PartitionedProgram> PartitionGraph(const PrunedGraph& pruned) { return Cut(pruned).Run(); }
 
 }  // namespace millrace

@@ -11,8 +11,8 @@ namespace millrace {
 
 // One (tensor, destination device) pair of a program.
 struct Channel {
-  ChannelId id = 0;           // dense from 0
-  std::string tensor;         // port name, or "^node" for a control edge
+  ChannelId id = 0;    // dense from 0
+  std::string tensor;  // port name, or "^node" for a control edge
   DeviceName source;
   DeviceName destination;
   DType dtype = DType::kInvalid;
@@ -42,9 +42,9 @@ struct PartitionedProgram {
 
 // Cuts a placed graph into one piece a device: one Send/Recv pair for each (tensor, destination
 // device) however many consumers; control edges across devices become empty messages. Then, on each
-// task, updates of variables (Trait::kOptimizerUpdate, kWritesVariable) that take gradients are made
-// to wait for all inputs of all updates of that device: a step that fails earlier leaves no torn
-// set.
+// task, updates of variables (Trait::kOptimizerUpdate, kWritesVariable) that take gradients are
+// made to wait for all inputs of all updates of that device: a step that fails earlier leaves no
+// torn set.
 StatusOr<PartitionedProgram> PartitionGraph(const PrunedGraph& pruned);
 
 }  // namespace millrace

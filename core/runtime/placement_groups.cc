@@ -96,8 +96,8 @@ class Colocation {
         classes_.try_emplace(name, target != nullptr ? target->id() : node.id());
     if (found->second == node.id()) return;
     sets_.Join(node.id(), found->second);
-    Link(node, StrCat("colocated with '", graph_.node(found->second)->name(), "' (_class ", entry,
-                      ")"));
+    Link(node,
+         StrCat("colocated with '", graph_.node(found->second)->name(), "' (_class ", entry, ")"));
   }
 
   const Graph& graph_;
@@ -134,8 +134,7 @@ Status MergeRequest(const Graph& graph, const Node& node, bool soft, PlacementGr
   const StatusOr<DeviceName> others = RequestOf(*other);
   return InvalidArgument("nodes '", other->name(), "' and '", node.name(),
                          "' must share a device, but request '",
-                         others.ok() ? others->ToString() : "", "' and '", request.ToString(),
-                         "'");
+                         others.ok() ? others->ToString() : "", "' and '", request.ToString(), "'");
 }
 
 }  // namespace

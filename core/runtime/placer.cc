@@ -114,8 +114,8 @@ class Placer {
     }
     const bool one = std::all_of(without.begin(), without.end(),
                                  [&](const Node* node) { return node == without[0]; });
-    return InvalidArgument(one ? "node " : "nodes that must share a device cannot: ",
-                           Joined(parts), "; devices: ", DeviceList());
+    return InvalidArgument(one ? "node " : "nodes that must share a device cannot: ", Joined(parts),
+                           "; devices: ", DeviceList());
   }
 
   std::vector<int> Matching(const DeviceName& pattern,
@@ -161,17 +161,16 @@ class Placer {
       devices = Matching(pattern, without);
     }
     const bool exists =
-        std::any_of(devices_.begin(), devices_.end(), [&](const DeviceInfo& device) {
-          return device.name.Matches(group.request);
-        });
+        std::any_of(devices_.begin(), devices_.end(),
+                    [&](const DeviceInfo& device) { return device.name.Matches(group.request); });
     std::string why = "which does not exist";
     if (exists) {
       for (const Node* node : without) {
         if (node != nullptr) why = StrCat("where there is no kernel for ", OpWithTypes(*node));
       }
     }
-    result.reasons.push_back(StrCat("requested '", group.request.ToString(),
-                                    "' by the program, ", why, "; soft placement fell back"));
+    result.reasons.push_back(StrCat("requested '", group.request.ToString(), "' by the program, ",
+                                    why, "; soft placement fell back"));
     return devices;
   }
 
@@ -198,8 +197,7 @@ class Placer {
       if (!options_.soft_placement) return Unsatisfied(group, without);
       result.devices = FallBack(group, without, result);
     } else if (group.requester >= 0) {
-      result.reasons.push_back(
-          StrCat("requested '", group.request.ToString(), "' by the program"));
+      result.reasons.push_back(StrCat("requested '", group.request.ToString(), "' by the program"));
     }
     if (!group.dropped.empty()) result.reasons.push_back(group.dropped);
     NoteMissingKernels(group, without, result);
@@ -222,9 +220,9 @@ class Placer {
     const int first = result.devices.front();
     const std::string who = result.devices.size() == 1 ? StrCat(DeviceText(first), " has")
                                                        : StrCat(TypeOf(first), " devices have");
-    result.reasons.push_back(StrCat(
-        "only ", who, " a kernel for ", OpWithTypes(*missing),
-        group.nodes.size() == 1 ? "" : StrCat(" ('", missing->name(), "')")));
+    result.reasons.push_back(
+        StrCat("only ", who, " a kernel for ", OpWithTypes(*missing),
+               group.nodes.size() == 1 ? "" : StrCat(" ('", missing->name(), "')")));
   }
 
   Status CheckMemory(const PlacementGroup& group, Candidates& result) const {
@@ -249,9 +247,9 @@ class Placer {
       }
     }
     if (fitting.empty()) {
-      return ResourceExhausted("variable '", variable->name(), "' takes ", BytesText(bytes),
-                               ", more than any device it may be on has: ",
-                               Joined(result.excluded));
+      return ResourceExhausted(
+          "variable '", variable->name(), "' takes ", BytesText(bytes),
+          ", more than any device it may be on has: ", Joined(result.excluded));
     }
     if (fitting.size() < result.devices.size()) {
       result.reasons.push_back(StrCat("has the memory for ", BytesText(bytes)));

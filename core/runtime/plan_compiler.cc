@@ -84,6 +84,13 @@ class PlanCompiler {
       const AttrValue* value = node.attrs().Find("value");
       const Tensor* tensor = value == nullptr ? nullptr : value->get<Tensor>();
       if (tensor != nullptr && tensor->valid()) {
+        // Readers trust the node's dtype and shape.
+        if (tensor->dtype() != node.output_dtype(0) ||
+            !node.output_shape(0).IsCompatibleWith(tensor->shape())) {
+          return InvalidArgument(node.op().name(), " '", node.name(), "' is ",
+                                 Name(node.output_dtype(0)), node.output_shape(0).ToString(),
+                                 ", but its value is ", tensor->ToString());
+        }
         slot_of_output_[node.id()] = ~static_cast<SlotId>(plan_.constants.size());
         plan_.constants.push_back(*tensor);
         return absl::OkStatus();
@@ -281,11 +288,11 @@ class PlanCompiler {
     for (size_t i = 0; i < (*facts)->outputs.size(); ++i) {
       PlanSlot& slot = plan_.slots[planned.first_output + i];
       if (!slot.static_shape.IsCompatibleWith((*facts)->outputs[i])) {
-        return plan_.NodeError(planned,
-                               Internal("output ", i, " has shape ",
-                                        (*facts)->outputs[i].ToString(), ", but the graph says ",
-                                        slot.static_shape.ToString()),
-                               {});
+        return plan_.NodeError(
+            planned,
+            Internal("output ", i, " has shape ", (*facts)->outputs[i].ToString(),
+                     ", but the graph says ", slot.static_shape.ToString()),
+            {});
       }
     }
     MakeCheapIfSmall(node, **facts, planned);
@@ -331,8 +338,8 @@ class PlanCompiler {
   const Graph& graph_;
   const KernelRegistry& kernels_;
   bool host_memory_ = true;
-  std::vector<SlotId> slot_of_output_;   // by node id: of output 0
-  std::vector<int32_t> index_of_node_;   // by node id: into plan_.nodes, -1 for fed and constant
+  std::vector<SlotId> slot_of_output_;  // by node id: of output 0
+  std::vector<int32_t> index_of_node_;  // by node id: into plan_.nodes, -1 for fed and constant
 };
 
 StatusOr<std::unique_ptr<ExecutionPlan>> ExecutionPlan::Create(Partition partition, Device& device,

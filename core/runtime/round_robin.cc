@@ -67,8 +67,8 @@ class RoundRobin {
       if (!node.op().Has(Trait::kVariable) || node.num_outputs() == 0) continue;
       std::string name = node.attrs().GetOr<std::string>("shared_name", "");
       if (name.empty()) name = node.name();
-      bytes[name] = LeastBytes(node.attrs().GetOr<DType>("dtype", DType::kInvalid),
-                               node.output_shape(0));
+      bytes[name] =
+          LeastBytes(node.attrs().GetOr<DType>("dtype", DType::kInvalid), node.output_shape(0));
     }
     int64_t sum = 0;
     for (const auto& [name, size] : bytes) sum += std::min(size, kMost - sum);
@@ -91,12 +91,12 @@ class RoundRobin {
       return std::pair(variable_bytes_[a], variables_[a]) <
              std::pair(variable_bytes_[b], variables_[b]);
     });
-    choice.reason = StrCat("fewest bytes of variables so far: ",
-                           BytesText(variable_bytes_[choice.device]));
+    choice.reason =
+        StrCat("fewest bytes of variables so far: ", BytesText(variable_bytes_[choice.device]));
     for (int device : candidates) {
       if (device == choice.device) continue;
-      choice.alternatives.push_back(StrCat(DeviceText(device), ": ",
-                                           BytesText(variable_bytes_[device]), " of variables"));
+      choice.alternatives.push_back(
+          StrCat(DeviceText(device), ": ", BytesText(variable_bytes_[device]), " of variables"));
     }
     Shorten(choice.alternatives);
     return choice;
@@ -122,11 +122,10 @@ class RoundRobin {
     }
     PlacementChoice choice = Most(candidates, bytes, "of inputs");
     const auto best = largest.find(choice.device);
-    choice.reason =
-        best == largest.end()
-            ? "no input says where"
-            : StrCat("beside '", graph_.PortName(best->second.second), "', as ",
-                     BytesText(bytes[choice.device]), " of inputs are there");
+    choice.reason = best == largest.end()
+                        ? "no input says where"
+                        : StrCat("beside '", graph_.PortName(best->second.second), "', as ",
+                                 BytesText(bytes[choice.device]), " of inputs are there");
     return choice;
   }
 
@@ -171,10 +170,10 @@ class RoundRobin {
       if (device == choice.device) continue;
       const auto found = amounts.find(device);
       const int64_t amount = found == amounts.end() ? 0 : found->second;
-      choice.alternatives.push_back(StrCat(
-          DeviceText(device), ": ",
-          what.empty() ? StrCat(amount, amount == 1 ? " user" : " users")
-                       : StrCat(BytesText(amount), " ", what)));
+      choice.alternatives.push_back(StrCat(DeviceText(device), ": ",
+                                           what.empty()
+                                               ? StrCat(amount, amount == 1 ? " user" : " users")
+                                               : StrCat(BytesText(amount), " ", what)));
     }
     Shorten(choice.alternatives);
     return choice;

@@ -64,7 +64,7 @@ class Session {
 };
 
 struct LocalSessionOptions {
-  std::vector<Device*> devices;  // outlive the session
+  std::vector<Device*> devices;  // outlive the session and the steps that it started
   const KernelRegistry* kernels = nullptr;
   Environment environment;
   PlannerOptions planner;

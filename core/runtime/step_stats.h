@@ -48,8 +48,9 @@ class StepStatsCollector final : public StepObserver {
   std::vector<KernelEvent> events_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Chrome's trace event format (JSON): a process a task, a lane a device and thread of overlap
-// (strictly nested), flow arrows from each Send to its Recv by channel.
+// Chrome's trace event format (JSON): a process a task; lanes of a device, as many as kernels
+// overlapped there, so that no two events of a lane do; flow arrows from each Send to its Recv by
+// channel.
 std::string ChromeTrace(absl::Span<const KernelEvent> events);
 
 }  // namespace millrace

@@ -11,9 +11,8 @@ bool TakesUpdateValue(const Graph& graph, const Node& node) {
   if (!node.op().Has(Trait::kOptimizerUpdate) && !node.op().Has(Trait::kWritesVariable)) {
     return false;
   }
-  return std::any_of(node.inputs().begin(), node.inputs().end(), [&](const Port& input) {
-    return graph.dtype(input) != DType::kResource;
-  });
+  return std::any_of(node.inputs().begin(), node.inputs().end(),
+                     [&](const Port& input) { return graph.dtype(input) != DType::kResource; });
 }
 
 std::vector<UpdateSet> FindUpdateSets(const Graph& graph, absl::Span<const NodeId> order) {

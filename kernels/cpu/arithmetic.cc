@@ -55,7 +55,7 @@ void RegisterArithmeticKernels(KernelRegistry& registry) {
   AddBinary<functor::Minimum, float, double, int32_t, int64_t>(registry, "Minimum");
   AddBinary<functor::Pow, float, double, int32_t, int64_t>(registry, "Pow");
   AddBinary<functor::SquaredDifference, float, double, int32_t, int64_t>(registry,
-                                                                        "SquaredDifference");
+                                                                         "SquaredDifference");
   AddBinary<functor::TanhGrad, float, double>(registry, "TanhGrad");
   AddBinary<functor::SigmoidGrad, float, double>(registry, "SigmoidGrad");
   AddBinary<functor::SqrtGrad, float, double>(registry, "SqrtGrad");

@@ -23,8 +23,8 @@ class SendKernel final : public Kernel {
   Status Compute(KernelContext& context) const override {
     if (context.step().rendezvous == nullptr) return Internal("a step without a rendezvous");
     // A control edge travels as an empty tensor.
-    Tensor value = context.num_inputs() > 0 ? context.input(0)
-                                            : Tensor::Zeros(DType::kUint8, Shape({0}));
+    Tensor value =
+        context.num_inputs() > 0 ? context.input(0) : Tensor::Zeros(DType::kUint8, Shape({0}));
     return context.step().rendezvous->Send(channel_, std::move(value));
   }
 

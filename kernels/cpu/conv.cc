@@ -30,8 +30,8 @@ struct Cut {
     rows_per_strip = ItemsPerBlock(height, flops_per_row, kFlopsPerStrip, height);
     strips_per_image = CeilDiv(height, rows_per_strip);
     const int64_t strips = batch * strips_per_image;
-    strips_per_block = ItemsPerBlock(
-        strips, flops_per_row * static_cast<double>(rows_per_strip), kFlopsPerTask, max_blocks);
+    strips_per_block = ItemsPerBlock(strips, flops_per_row * static_cast<double>(rows_per_strip),
+                                     kFlopsPerTask, max_blocks);
     blocks = CeilDiv(strips, strips_per_block);
   }
 
@@ -96,8 +96,14 @@ struct PreparedConv final : public PreparedShapes {
   bool empty() const { return g.batch == 0 || g.image_size() == 0 || g.out_size() == 0; }
 };
 
+// Padding can be far larger than the image.
+Status CheckFrame(const PreparedConv& p, int64_t rows) {
+  StatusOr<Shape> shape = Shape::Create({rows, p.frame.columns, p.frame.channels});
+  return shape.ok() ? absl::OkStatus() : Annotate(shape.status(), "the padded image");
+}
+
 // The forward pass, and what the gradient of the filter shares with it.
-void SetForward(PreparedConv& p) {
+Status SetForward(PreparedConv& p) {
   const ConvGeometry& g = p.g;
   const WindowAxis& h = g.axes[0];
   const WindowAxis& w = g.axes[1];
@@ -107,21 +113,16 @@ void SetForward(PreparedConv& p) {
   p.frame.before[0] = h.before;
   p.frame.before[1] = w.before;
   p.frame.columns = p.frame_rows(w.output, w, w.stride);
-  p.direct = {h.output,
-              w.output,
-              g.out_channels,
-              h.stride * p.frame.row_size(),
-              w.stride * g.channels,
-              h.taps,
-              w.taps,
-              g.channels,
-              h.dilation * p.frame.row_size(),
-              w.dilation * g.channels};
+  MR_RETURN_IF_ERROR(CheckFrame(p, p.frame_rows(h.output, h, h.stride)));
+  p.direct = {
+      h.output, w.output, g.out_channels, h.stride * p.frame.row_size(),   w.stride * g.channels,
+      h.taps,   w.taps,   g.channels,     h.dilation * p.frame.row_size(), w.dilation * g.channels};
+  return absl::OkStatus();
 }
 
 // The gradient of the image: a convolution of the output's gradient, its pixels `stride` apart,
 // with the filter turned by 180 degrees.
-void SetImageGradient(PreparedConv& p) {
+Status SetImageGradient(PreparedConv& p) {
   const ConvGeometry& g = p.g;
   const WindowAxis& h = g.axes[0];
   const WindowAxis& w = g.axes[1];
@@ -133,6 +134,7 @@ void SetImageGradient(PreparedConv& p) {
     p.frame.spread[i] = g.axes[i].stride;
   }
   p.frame.columns = p.frame_rows(w.input, w, 1);
+  MR_RETURN_IF_ERROR(CheckFrame(p, p.frame_rows(h.input, h, 1)));
   p.direct = {h.input,
               w.input,
               g.channels,
@@ -143,6 +145,7 @@ void SetImageGradient(PreparedConv& p) {
               g.out_channels,
               h.dilation * p.frame.row_size(),
               w.dilation * g.out_channels};
+  return absl::OkStatus();
 }
 
 // out[n, height, width, channels] = the convolution `p.direct` of the framed images.
@@ -151,8 +154,8 @@ Status RunForward(KernelContext& context, const PreparedConv& p, const T* images
                   int64_t image_size, int64_t row_stride, const T* filter, T* out) {
   const vector::DirectConv& direct = p.direct;
   MR_ASSIGN_OR_RETURN(
-      Tensor packed, context.AllocateScratch(DTypeOf<T>::value,
-                                             Shape({vector::PackedFilterSize(direct)})));
+      Tensor packed,
+      context.AllocateScratch(DTypeOf<T>::value, Shape({vector::PackedFilterSize(direct)})));
   vector::PackFilter(direct, filter, packed.mutable_data<T>());
   const int64_t out_row = direct.out_width * direct.out_channels;
   const WindowAxis& h = p.g.axes[0];
@@ -191,7 +194,7 @@ class Conv2DKernel final : public ConvKernelBase {
     auto p = std::make_unique<PreparedConv>();
     MR_ASSIGN_OR_RETURN(p->g,
                         MakeConvGeometry(attributes_, c.inputs[0], c.inputs[1], c.outputs[0]));
-    SetForward(*p);
+    MR_RETURN_IF_ERROR(SetForward(*p));
     p->cut = Cut(p->g.batch, p->g.axes[0].output, p->g.flops_per_row(), kMaxTasks);
     return std::unique_ptr<PreparedShapes>(std::move(p));
   }
@@ -203,8 +206,8 @@ class Conv2DKernel final : public ConvKernelBase {
       std::fill_n(out, context.output(0).num_elements(), T(0));
       return absl::OkStatus();
     }
-    return RunForward(context, p, context.input(0).data<T>(), p.g.image_size(),
-                      p.g.axes[0].stride, context.input(1).data<T>(), out);
+    return RunForward(context, p, context.input(0).data<T>(), p.g.image_size(), p.g.axes[0].stride,
+                      context.input(1).data<T>(), out);
   }
 };
 
@@ -218,9 +221,9 @@ class Conv2DBackpropInputKernel final : public ConvKernelBase {
     auto p = std::make_unique<PreparedConv>();
     MR_ASSIGN_OR_RETURN(p->g,
                         MakeConvGeometry(attributes_, c.outputs[0], c.inputs[1], c.inputs[2]));
-    SetImageGradient(*p);
-    const double flops_per_row = 2.0 * static_cast<double>(p->g.axes[1].input) *
-                                 static_cast<double>(p->g.filter_size());
+    MR_RETURN_IF_ERROR(SetImageGradient(*p));
+    const double flops_per_row =
+        2.0 * static_cast<double>(p->g.axes[1].input) * static_cast<double>(p->g.filter_size());
     p->cut = Cut(p->g.batch, p->g.axes[0].input, flops_per_row, kMaxTasks);
     return std::unique_ptr<PreparedShapes>(std::move(p));
   }
@@ -233,11 +236,11 @@ class Conv2DBackpropInputKernel final : public ConvKernelBase {
       std::fill_n(out, context.output(0).num_elements(), T(0));
       return absl::OkStatus();
     }
-    MR_ASSIGN_OR_RETURN(
-        Tensor turned, context.AllocateScratch(DTypeOf<T>::value, Shape({g.filter_size()})));
+    MR_ASSIGN_OR_RETURN(Tensor turned,
+                        context.AllocateScratch(DTypeOf<T>::value, Shape({g.filter_size()})));
     Turn(g, context.input(1).data<T>(), turned.mutable_data<T>());
-    return RunForward<T>(context, p, context.input(2).data<T>(), g.out_size(), 1,
-                         turned.data<T>(), out);
+    return RunForward<T>(context, p, context.input(2).data<T>(), g.out_size(), 1, turned.data<T>(),
+                         out);
   }
 
  private:
@@ -264,7 +267,7 @@ class Conv2DBackpropFilterKernel final : public ConvKernelBase {
     auto p = std::make_unique<PreparedConv>();
     MR_ASSIGN_OR_RETURN(p->g,
                         MakeConvGeometry(attributes_, c.inputs[0], c.outputs[0], c.inputs[2]));
-    SetForward(*p);
+    MR_RETURN_IF_ERROR(SetForward(*p));
     // Bounds the memory of the partial sums.
     constexpr int64_t kMostElements = int64_t{1} << 24;
     const int64_t most =
@@ -309,10 +312,9 @@ class Conv2DBackpropFilterKernel final : public ConvKernelBase {
     const WindowAxis& h = g.axes[0];
     vector::DirectConv strip = p.direct;
     strip.out_height = p.cut.rows_per_strip;
-    const int64_t frame_size =
-        p.frame_rows(p.cut.rows_per_strip, h, h.stride) * p.frame.row_size();
-    MR_ASSIGN_OR_RETURN(
-        const Shape shape, Shape::Create({frame_size + vector::FilterGradientWorkspace(strip)}));
+    const int64_t frame_size = p.frame_rows(p.cut.rows_per_strip, h, h.stride) * p.frame.row_size();
+    MR_ASSIGN_OR_RETURN(const Shape shape,
+                        Shape::Create({frame_size + vector::FilterGradientWorkspace(strip)}));
     MR_ASSIGN_OR_RETURN(Tensor scratch, context.AllocateScratch(DTypeOf<T>::value, shape));
     T* frame = scratch.mutable_data<T>();
     std::fill_n(sum, g.filter_size(), T(0));
@@ -320,8 +322,8 @@ class Conv2DBackpropFilterKernel final : public ConvKernelBase {
     const T* d_out = context.input(2).data<T>();
     const int64_t out_row = p.direct.out_width * p.direct.out_channels;
     p.cut.ForStrips(block, g.batch, h.output, [&](int64_t image, int64_t row, int64_t rows) {
-      p.frame.Fill(images + image * g.image_size(), row * h.stride,
-                   p.frame_rows(rows, h, h.stride), frame);
+      p.frame.Fill(images + image * g.image_size(), row * h.stride, p.frame_rows(rows, h, h.stride),
+                   frame);
       strip.out_height = rows;
       vector::FilterGradient(strip, frame, d_out + (image * h.output + row) * out_row, sum,
                              frame + frame_size);

@@ -52,8 +52,8 @@ StatusOr<Product> MakeProduct(const Shape& a, const Shape& b, bool transpose_a, 
   constexpr int64_t kUnit = 16;
   const int64_t units = CeilDiv(p.extent(), kUnit);
   const int64_t other = p.by_rows ? p.n : p.m;
-  const double cost = 2.0 * static_cast<double>(kUnit) * static_cast<double>(other) *
-                      static_cast<double>(p.k);
+  const double cost =
+      2.0 * static_cast<double>(kUnit) * static_cast<double>(other) * static_cast<double>(p.k);
   p.block = ItemsPerBlock(units, cost, kFlopsPerTask, kMaxTasks) * kUnit;
   p.blocks = CeilDiv(p.extent(), p.block);
   return p;
@@ -173,18 +173,17 @@ class OwnMatMulKernel final : public Kernel {
       const int64_t begin = p.begin(i);
       const int64_t m = p.by_rows ? p.size(i) : p.m;
       const int64_t n = p.by_rows ? p.n : p.size(i);
-      MR_ASSIGN_OR_RETURN(Tensor scratch,
-                          context.AllocateScratch(DTypeOf<T>::value,
-                                                  Shape({vector::GemmWorkspace(m, n, p.k)})));
+      MR_ASSIGN_OR_RETURN(
+          Tensor scratch,
+          context.AllocateScratch(DTypeOf<T>::value, Shape({vector::GemmWorkspace(m, n, p.k)})));
       const int64_t row = p.by_rows ? begin : 0;
       const int64_t column = p.by_rows ? 0 : begin;
-      vector::Gemm(m, n, p.k,
-                   vector::Matrix<T>{a + row * p.stride_a_row(), p.stride_a_row(),
-                                     p.stride_a_column()},
-                   vector::Matrix<T>{b + column * p.stride_b_column(), p.stride_b_row(),
-                                     p.stride_b_column()},
-                   /*accumulate=*/false, c + row * p.n + column, p.n,
-                   scratch.mutable_data<T>());
+      vector::Gemm(
+          m, n, p.k,
+          vector::Matrix<T>{a + row * p.stride_a_row(), p.stride_a_row(), p.stride_a_column()},
+          vector::Matrix<T>{b + column * p.stride_b_column(), p.stride_b_row(),
+                            p.stride_b_column()},
+          /*accumulate=*/false, c + row * p.n + column, p.n, scratch.mutable_data<T>());
       return absl::OkStatus();
     });
   }

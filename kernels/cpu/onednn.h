@@ -25,9 +25,9 @@ dnnl::primitive_attr UserScratchpad();
 class OneDnnPrimitive {
  public:
   struct Argument {
-    int index;                      // DNNL_ARG_SRC, ...
+    int index;  // DNNL_ARG_SRC, ...
     const dnnl::memory::desc* desc;
-    const void* data;               // written to where the primitive does
+    const void* data;  // written to where the primitive does
   };
 
   OneDnnPrimitive() = default;

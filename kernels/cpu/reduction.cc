@@ -1,3 +1,5 @@
+#include "kernels/cpu/reduction.h"
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -70,8 +72,8 @@ struct ProdOf : Fold<T, functor::Mul> {
 
 // out[outer, inner] = the reduction of x[outer, reduced, inner] over the middle.
 template <typename R, typename T>
-Status ReducePass(KernelContext& context, const T* x, int64_t outer, int64_t reduced,
-                  int64_t inner, T* out) {
+Status ReducePass(KernelContext& context, const T* x, int64_t outer, int64_t reduced, int64_t inner,
+                  T* out) {
   const int64_t blocks = std::max<int64_t>(1, CeilDiv(inner, kColumns));
   // The reduced dimension is cut only where the others give too few tasks.
   constexpr int64_t kEnoughTasks = 16;
@@ -200,8 +202,7 @@ class MeanKernel final : public Kernel {
     MR_RETURN_IF_ERROR(Reduce<SumOf<T>>(context, x, std::move(runs), out));
     ParallelRange(context, context.output(0).num_elements(), kElementsPerTask,
                   [&](int64_t begin, int64_t end) {
-                    BinaryRow<functor::Div<T>>(out + begin, 1, &count, 0, out + begin,
-                                               end - begin);
+                    BinaryRow<functor::Div<T>>(out + begin, 1, &count, 0, out + begin, end - begin);
                   });
     return absl::OkStatus();
   }
@@ -224,7 +225,8 @@ class ArgMaxKernel final : public Kernel {
     MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(given, x.shape().rank()));
     const int64_t extent = x.shape()[axis];
     if (extent == 0) {
-      return InvalidArgument("axis ", given, " of ", x.shape().ToString(), " has no largest "
+      return InvalidArgument("axis ", given, " of ", x.shape().ToString(),
+                             " has no largest "
                              "element");
     }
     int64_t inner = 1;
@@ -287,6 +289,15 @@ class L2LossKernel final : public Kernel {
 };
 
 }  // namespace
+
+Status SumMiddle(KernelContext& context, const float* x, int64_t outer, int64_t reduced,
+                 int64_t inner, float* out) {
+  return ReducePass<SumOf<float>>(context, x, outer, reduced, inner, out);
+}
+Status SumMiddle(KernelContext& context, const double* x, int64_t outer, int64_t reduced,
+                 int64_t inner, double* out) {
+  return ReducePass<SumOf<double>>(context, x, outer, reduced, inner, out);
+}
 
 void RegisterReductionKernels(KernelRegistry& registry) {
   AddReduce<SumOf, float, double, int32_t, int64_t>(registry, "Sum");

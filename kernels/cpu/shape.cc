@@ -160,8 +160,7 @@ class BroadcastGradientArgsKernel final : public MetadataKernel {
       const int64_t in_a = Extent(a, i, rank);
       const int64_t in_b = Extent(b, i, rank);
       if (in_a != in_b && in_a != 1 && in_b != 1) {
-        return InvalidArgument("extents ", in_a, " and ", in_b, " (axis ", i,
-                               ") do not broadcast");
+        return InvalidArgument("extents ", in_a, " and ", in_b, " (axis ", i, ") do not broadcast");
       }
       // An axis of 1 in both is summed in both, as the public op does: it changes nothing.
       if (in_a == 1) axes[0].push_back(i);

@@ -20,9 +20,9 @@ class VarHandleKernel final : public Kernel {
     std::string name = c.attrs.GetOr<std::string>("shared_name", "");
     if (name.empty()) name = c.node_name;
     MR_ASSIGN_OR_RETURN(const DType dtype, c.attrs.Get<DType>("dtype"));
-    std::unique_ptr<VarHandleKernel> kernel(new VarHandleKernel(
-        &c.device, c.attrs.GetOr<std::string>("container", ""), std::move(name), dtype,
-        c.attrs.GetOr<PartialShape>("shape", PartialShape())));
+    std::unique_ptr<VarHandleKernel> kernel(
+        new VarHandleKernel(&c.device, c.attrs.GetOr<std::string>("container", ""), std::move(name),
+                            dtype, c.attrs.GetOr<PartialShape>("shape", PartialShape())));
     MR_RETURN_IF_ERROR(kernel->Handle().status());
     return std::unique_ptr<Kernel>(std::move(kernel));
   }

@@ -27,8 +27,8 @@ Status CheckGradient(const Variable& variable, const Tensor& value, const Tensor
     return absl::OkStatus();
   }
   return InvalidArgument("variable '", variable.name(), "' is ", Name(value.dtype()),
-                         value.shape().ToString(), ", but its gradient is ",
-                         Name(gradient.dtype()), gradient.shape().ToString());
+                         value.shape().ToString(), ", but its gradient is ", Name(gradient.dtype()),
+                         gradient.shape().ToString());
 }
 
 template <typename T>
@@ -68,8 +68,8 @@ StatusOr<std::array<Variable*, N>> VariableInputs(const KernelContext& context) 
 }
 
 template <int N>
-Status CheckGradients(const std::array<Variable*, N>& variables,
-                      absl::Span<Tensor* const> values, const Tensor& gradient) {
+Status CheckGradients(const std::array<Variable*, N>& variables, absl::Span<Tensor* const> values,
+                      const Tensor& gradient) {
   for (int i = 0; i < N; ++i) {
     MR_RETURN_IF_ERROR(CheckGradient(*variables[i], *values[i], gradient));
   }
@@ -94,10 +94,9 @@ class MomentumKernel final : public Kernel {
           T* w = values[0]->mutable_data<T>();
           T* m = values[1]->mutable_data<T>();
           const T* g = gradient.data<T>();
-          ParallelRange(context, gradient.num_elements(), kGrain,
-                        [&](int64_t begin, int64_t end) {
-                          vector::Momentum(rates, g + begin, m + begin, w + begin, end - begin);
-                        });
+          ParallelRange(context, gradient.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+            vector::Momentum(rates, g + begin, m + begin, w + begin, end - begin);
+          });
           return absl::OkStatus();
         });
   }
@@ -131,11 +130,9 @@ class AdamKernel final : public Kernel {
           T* m = values[1]->mutable_data<T>();
           T* v = values[2]->mutable_data<T>();
           const T* g = gradient.data<T>();
-          ParallelRange(context, gradient.num_elements(), kGrain,
-                        [&](int64_t begin, int64_t end) {
-                          vector::Adam(rates, g + begin, m + begin, v + begin, w + begin,
-                                       end - begin);
-                        });
+          ParallelRange(context, gradient.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+            vector::Adam(rates, g + begin, m + begin, v + begin, w + begin, end - begin);
+          });
           return absl::OkStatus();
         });
   }

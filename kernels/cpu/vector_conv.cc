@@ -31,8 +31,8 @@ struct Nest {
 
 // c[g][r][columns] (+)= the sum over the nest of a[g * group_step + r * row_step] * b[columns].
 template <int kGroups, int kRows, int kVectors, typename T>
-HWY_INLINE void Tile(const Nest& nest, const T* a, int64_t group_step, int64_t row_step,
-                     const T* b, bool accumulate, int64_t width, T* c, int64_t c_group_step,
+HWY_INLINE void Tile(const Nest& nest, const T* a, int64_t group_step, int64_t row_step, const T* b,
+                     bool accumulate, int64_t width, T* c, int64_t c_group_step,
                      int64_t c_row_step) {
   const hn::ScalableTag<T> d;
   using V = hn::Vec<decltype(d)>;
@@ -205,11 +205,11 @@ void FilterGradientLoop(const DirectConv& c, const T* image, const T* d_out, T* 
     };
     // One input channel: a row of taps is too short to fill the registers, a square of them does.
     if (panel == kLanes<T> && merged && run == 5 && c.taps_height == 5 && kMostRows > 6) {
-      Tile<5, 5, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0),
-                    5 * c.out_channels, c.out_channels);
+      Tile<5, 5, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0), 5 * c.out_channels,
+                    c.out_channels);
     } else if (panel == kLanes<T> && merged && run == 3 && c.taps_height == 3) {
-      Tile<3, 3, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0),
-                    3 * c.out_channels, c.out_channels);
+      Tile<3, 3, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0), 3 * c.out_channels,
+                    c.out_channels);
     } else {
       for (int64_t y = 0; y < c.taps_height; ++y) {
         for (int64_t x = 0; x < runs; ++x) {
@@ -248,8 +248,8 @@ void GradientFloat(const DirectConv& c, const float* image, const float* d_out, 
                    float* workspace) {
   FilterGradientLoop(c, image, d_out, d_filter, workspace);
 }
-void GradientDouble(const DirectConv& c, const double* image, const double* d_out,
-                    double* d_filter, double* workspace) {
+void GradientDouble(const DirectConv& c, const double* image, const double* d_out, double* d_filter,
+                    double* workspace) {
   FilterGradientLoop(c, image, d_out, d_filter, workspace);
 }
 
@@ -295,8 +295,8 @@ void FilterGradient(const DirectConv& c, const float* image, const float* d_out,
                     float* workspace) {
   HWY_DYNAMIC_DISPATCH(GradientFloat)(c, image, d_out, d_filter, workspace);
 }
-void FilterGradient(const DirectConv& c, const double* image, const double* d_out,
-                    double* d_filter, double* workspace) {
+void FilterGradient(const DirectConv& c, const double* image, const double* d_out, double* d_filter,
+                    double* workspace) {
   HWY_DYNAMIC_DISPATCH(GradientDouble)(c, image, d_out, d_filter, workspace);
 }
 

@@ -31,8 +31,8 @@ int64_t FilterGradientWorkspace(const DirectConv& c);
 // d_filter += the gradient of the filter, given that of the output, d_out.
 void FilterGradient(const DirectConv& c, const float* image, const float* d_out, float* d_filter,
                     float* workspace);
-void FilterGradient(const DirectConv& c, const double* image, const double* d_out,
-                    double* d_filter, double* workspace);
+void FilterGradient(const DirectConv& c, const double* image, const double* d_out, double* d_filter,
+                    double* workspace);
 
 }  // namespace millrace::vector
 

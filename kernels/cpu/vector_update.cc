@@ -90,17 +90,14 @@ void AdamLoop(const AdamRates<T>& r, const T* g, T* m, T* v, T* w, int64_t n) {
         hn::StoreU(second, d, at[2]);
         const auto direction =
             nesterov ? hn::MulAdd(beta1, first, hn::Mul(rest1, gradient)) : first;
-        const auto change =
-            hn::Div(hn::Mul(rate, direction), hn::Add(hn::Sqrt(second), epsilon));
+        const auto change = hn::Div(hn::Mul(rate, direction), hn::Add(hn::Sqrt(second), epsilon));
         hn::StoreU(hn::Sub(hn::LoadU(d, at[3]), change), d, at[3]);
       },
       arrays, n);
 }
 
 void AddScaledFloat(float f, const float* x, float* y, int64_t n) { AddScaledLoop(f, x, y, n); }
-void AddScaledDouble(double f, const double* x, double* y, int64_t n) {
-  AddScaledLoop(f, x, y, n);
-}
+void AddScaledDouble(double f, const double* x, double* y, int64_t n) { AddScaledLoop(f, x, y, n); }
 void MomentumFloat(const MomentumRates<float>& r, const float* g, float* m, float* w, int64_t n) {
   MomentumLoop(r, g, m, w, n);
 }
@@ -108,8 +105,7 @@ void MomentumDouble(const MomentumRates<double>& r, const double* g, double* m, 
                     int64_t n) {
   MomentumLoop(r, g, m, w, n);
 }
-void AdamFloat(const AdamRates<float>& r, const float* g, float* m, float* v, float* w,
-               int64_t n) {
+void AdamFloat(const AdamRates<float>& r, const float* g, float* m, float* v, float* w, int64_t n) {
   AdamLoop(r, g, m, v, w, n);
 }
 void AdamDouble(const AdamRates<double>& r, const double* g, double* m, double* v, double* w,
@@ -146,8 +142,7 @@ void Momentum(const MomentumRates<double>& r, const double* g, double* m, double
 void Adam(const AdamRates<float>& r, const float* g, float* m, float* v, float* w, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AdamFloat)(r, g, m, v, w, n);
 }
-void Adam(const AdamRates<double>& r, const double* g, double* m, double* v, double* w,
-          int64_t n) {
+void Adam(const AdamRates<double>& r, const double* g, double* m, double* v, double* w, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AdamDouble)(r, g, m, v, w, n);
 }
 

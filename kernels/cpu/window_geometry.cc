@@ -118,8 +118,7 @@ StatusOr<ConvGeometry> MakeConvGeometry(const WindowAttributes& attributes, cons
     return InvalidArgument("extents do not fit: ", all());
   }
   for (int i = 0; i < 2; ++i) {
-    StatusOr<WindowAxis> axis =
-        MakeWindowAxis(attributes, i, image[1 + i], filter[i], out[1 + i]);
+    StatusOr<WindowAxis> axis = MakeWindowAxis(attributes, i, image[1 + i], filter[i], out[1 + i]);
     if (!axis.ok()) return Annotate(axis.status(), all());
     g.axes[i] = *axis;
   }

@@ -1,8 +1,8 @@
 #include <string>
 
+#include "core/framework/device.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "core/framework/device.h"
 
 namespace millrace {
 namespace {

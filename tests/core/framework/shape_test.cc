@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "core/framework/dtype.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "core/framework/dtype.h"
 
 namespace millrace {
 namespace {
@@ -110,8 +110,8 @@ void ExpectPairs(absl::Span<const PairCase> cases,
 
 TEST(PartialShapeTest, Merge) {
   const PairCase cases[] = {
-      {"?", "?", "?"},         {"?", "[2,?]", "[2,?]"},   {"[2,?]", "[?,3]", "[2,3]"},
-      {"[]", "[]", "[]"},      {"[?]", "[?]", "[?]"},     {"[2]", "[3]", nullptr},
+      {"?", "?", "?"},           {"?", "[2,?]", "[2,?]"}, {"[2,?]", "[?,3]", "[2,3]"},
+      {"[]", "[]", "[]"},        {"[?]", "[?]", "[?]"},   {"[2]", "[3]", nullptr},
       {"[2]", "[2,1]", nullptr},
   };
   ExpectPairs(cases, [](const PartialShape& a, const PartialShape& b) {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "core/framework/resource.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "core/framework/resource.h"
 
 namespace millrace {
 namespace {
@@ -196,8 +196,8 @@ struct OffsetCase {
 TEST(TensorTest, AdoptedStringsCannotPointOutside) {
   constexpr uint64_t kHuge = ~uint64_t{0};
   const OffsetCase cases[] = {
-      {{0, 2, 3}, 3, true},    {{0, 2, 3}, 4, true},     {{0, 2, 3}, 2, false},
-      {{1, 2, 3}, 3, false},   {{0, 3, 2}, 3, false},    {{0, kHuge, 3}, 3, false},
+      {{0, 2, 3}, 3, true},      {{0, 2, 3}, 4, true},  {{0, 2, 3}, 2, false},
+      {{1, 2, 3}, 3, false},     {{0, 3, 2}, 3, false}, {{0, kHuge, 3}, 3, false},
       {{0, 2, kHuge}, 3, false}, {{0, 0, 0}, 0, true},
   };
   for (const OffsetCase& c : cases) {
@@ -206,7 +206,8 @@ TEST(TensorTest, AdoptedStringsCannotPointOutside) {
     const Tensor tensor =
         Tensor::Adopt(DType::kString, Shape{2}, memory.data(), memory.size(), nullptr);
     EXPECT_EQ(tensor.valid(), c.ok) << testing::PrintToString(c.offsets);
-    if (c.ok) EXPECT_EQ(tensor.string(1).size(), c.offsets[2] - c.offsets[1]);
+    if (!c.ok) continue;
+    EXPECT_EQ(tensor.string(1).size(), c.offsets[2] - c.offsets[1]);
   }
 }
 
@@ -221,8 +222,7 @@ TEST(TensorTest, StringsAreOneFlatBuffer) {
   EXPECT_EQ(StringsOf(tensor.Slice(1, 2)), (std::vector<std::string>{values[2], values[3]}));
   EXPECT_EQ(StringsOf(tensor.Slice(0, 2)), values);
   EXPECT_EQ(StringsOf(tensor.Copy(HostAllocator()).value()), values);
-  EXPECT_EQ(StringsOf(Tensor::Strings(Shape{2}, {"only"})),
-            (std::vector<std::string>{"only", ""}));
+  EXPECT_EQ(StringsOf(Tensor::Strings(Shape{2}, {"only"})), (std::vector<std::string>{"only", ""}));
   EXPECT_EQ(Tensor::Zeros(DType::kString, Shape{3}).byte_size(), 32U);
 
   // The buffer as it is can be adopted elsewhere.

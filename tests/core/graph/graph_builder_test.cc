@@ -41,10 +41,9 @@ TEST(GraphBuilderTest, NameScopesNestAndAreUnique) {
     names.push_back(Placeholder(b, {}, "x").operation().name());
     names.push_back(Placeholder(b, {}, "x").operation().name());
   }
-  EXPECT_EQ(names, (std::vector<std::string>{
-                       "conv/norm/", "conv/norm/x", "conv/norm/x_1", "conv_1/norm/",
-                       "conv_1/norm/x", "conv_1/norm/x_1", "conv_2/norm/", "conv_2/norm/x",
-                       "conv_2/norm/x_1"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"conv/norm/", "conv/norm/x", "conv/norm/x_1",
+                                             "conv_1/norm/", "conv_1/norm/x", "conv_1/norm/x_1",
+                                             "conv_2/norm/", "conv_2/norm/x", "conv_2/norm/x_1"}));
   EXPECT_EQ(b.CurrentScope(), "");
   { const auto taken = b.NameScope("conv_3"); }
   const auto next = b.NameScope("conv");
@@ -213,8 +212,7 @@ class VariableTest : public ::testing::Test {
   }
   Value Read() { return b_.ReadVariable(w_, DType::kFloat, SourceLocation()); }
   Operation Update(Value value, absl::string_view name) {
-    const Operation update =
-        b_.Add("AssignVariableOp", {w_, value}, {}, SourceLocation(), name);
+    const Operation update = b_.Add("AssignVariableOp", {w_, value}, {}, SourceLocation(), name);
     b_.NoteUpdate(w_, update);
     return update;
   }

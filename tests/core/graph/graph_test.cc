@@ -47,8 +47,7 @@ TEST(GraphTest, AddNodeRefusesWhatDoesNotFit) {
       {Spec("z", "Convolve", {}), "unknown op 'Convolve' of node 'z'"},
       {Spec("z", "MatMul", {port("x"), port("k")}),
        "MatMul 'z': input 'w' is int32, but attribute 'T' is float (from input 'x')"},
-      {Spec("z", "MatMul", {port("x")}),
-       "MatMul 'z': is given 1 inputs, which do not fit (x, w)"},
+      {Spec("z", "MatMul", {port("x")}), "MatMul 'z': is given 1 inputs, which do not fit (x, w)"},
       {Spec("z", "MatMul", {port("x"), port("x")}), "MatMul 'z': x has 3 columns, but w has"},
       {Spec("z", "Neg", {Port{99, 0}}), "Neg 'z': input 0 does not exist"},
       {Spec("z", "Neg", {Port{0, 1}}), "Neg 'z': input 0 does not exist"},
@@ -97,8 +96,9 @@ unknown = Reshape(x, k)
 }
 
 TEST(GraphTest, ConstantLookupEndsOnACycleOfIdentities) {
-  Graph graph = ParseOrFail("c = Const() {dtype=int32, value=tensor(int32[]: 1)}\n"
-                            "i = Identity(c)\nj = Identity(i)\n");
+  Graph graph = ParseOrFail(
+      "c = Const() {dtype=int32, value=tensor(int32[]: 1)}\n"
+      "i = Identity(c)\nj = Identity(i)\n");
   ASSERT_TRUE(graph.ReplaceInput(1, 0, Port{2, 0}).ok());
   EXPECT_EQ(graph.ConstantValue(Port{2, 0}), nullptr);
 }

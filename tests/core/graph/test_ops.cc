@@ -132,8 +132,11 @@ void RegisterMath(OpRegistry& ops) {
         .Shape(MergedShape);
   };
   const auto unary = [](absl::string_view name) {
-    return OpDef(std::string(name)).Input("x: T").Output("y: T").Attr("T: type").Shape(
-        ShapeOfInput0);
+    return OpDef(std::string(name))
+        .Input("x: T")
+        .Output("y: T")
+        .Attr("T: type")
+        .Shape(ShapeOfInput0);
   };
   ops.Add(binary("Add").Gradient(AddGradient));
   ops.Add(binary("Mul").Gradient(MulGradient));

@@ -1,0 +1,75 @@
+#ifndef DISTRIBUTED_GRPC_UNARY_REACTOR_H_
+#define DISTRIBUTED_GRPC_UNARY_REACTOR_H_
+
+#include <utility>
+
+#include "distributed/grpc/channel.h"
+#include "distributed/master_interface.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
+
+namespace millrace {
+
+// Serves one unary call: reads the request, runs `handle(request, response, options, done)`, and
+// writes the response, or the status that `conclude(request, response)` makes of it if that is an
+// error. Deletes itself when gRPC is done, which is after `done`.
+template <typename Request, typename Response, typename Handle, typename Conclude>
+class UnaryReactor final : public grpc::ServerGenericBidiReactor {
+ public:
+  UnaryReactor(const grpc::ServerContextBase& context, Handle handle, Conclude conclude)
+      : context_(context), handle_(std::move(handle)), conclude_(std::move(conclude)) {
+    StartRead(&buffer_);
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      Finish(grpc::Status(grpc::StatusCode::INTERNAL, "the call has no request"));
+      return;
+    }
+    const grpc::Status parsed =
+        grpc::SerializationTraits<Request>::Deserialize(&buffer_, &request_);
+    if (!parsed.ok()) {
+      Finish(grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the request is malformed"));
+      return;
+    }
+    CallOptions options;
+    options.timeout = TimeLeft(context_);
+    options.cancellation = &cancellation_;
+    handle_(&request_, &response_, options, [this](Status status) { Reply(std::move(status)); });
+  }
+
+  void OnCancel() override { cancellation_.Cancel(Cancelled("the caller has gone")); }
+  void OnDone() override { delete this; }
+
+ private:
+  void Reply(Status status) {
+    if (status.ok()) status = conclude_(request_, response_);
+    if (status.ok() && response_.ByteSizeLong() >= (size_t{1} << 31)) {
+      status = ResourceExhausted("the response is larger than 2 GB");
+    }
+    if (!status.ok()) {
+      Finish(ToGrpc(status));
+      return;
+    }
+    bool own_buffer;
+    const grpc::Status serialized =
+        grpc::SerializationTraits<Response>::Serialize(response_, &buffer_, &own_buffer);
+    if (!serialized.ok()) {
+      Finish(serialized);
+      return;
+    }
+    StartWriteAndFinish(&buffer_, grpc::WriteOptions(), grpc::Status::OK);
+  }
+
+  const grpc::ServerContextBase& context_;
+  Handle handle_;
+  Conclude conclude_;
+  grpc::ByteBuffer buffer_;
+  Request request_;
+  Response response_;
+  Cancellation cancellation_;
+};
+
+}  // namespace millrace
+
+#endif  // DISTRIBUTED_GRPC_UNARY_REACTOR_H_

@@ -1,0 +1,51 @@
+#ifndef DISTRIBUTED_INVENTORY_H_
+#define DISTRIBUTED_INVENTORY_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
+#include "core/base/mutex.h"
+#include "distributed/task_monitor.h"
+
+namespace millrace {
+
+// Which tasks of a cluster answered, with their devices, and why the others did not.
+struct Inventory {
+  std::map<std::string, TaskLife> present;  // by task
+  std::map<std::string, Status> absent;
+};
+
+// Finds out which tasks are there. Thread-safe.
+class TaskDirectory {
+ public:
+  // `own`: the worker of the task `own_task`, reached without a connection; may be null. Both
+  // outlive the directory and its calls.
+  TaskDirectory(WorkerFactory* factory, std::string own_task, WorkerInterface* own,
+                std::string build_version);
+
+  // Asks all tasks (name, address) at once, for so long at most; one whose connection is refused
+  // is absent at once.
+  void Gather(std::vector<std::pair<std::string, std::string>> tasks, absl::Duration bound,
+              absl::AnyInvocable<void(Inventory)> done);
+
+ private:
+  // One connection an address, for as long as something uses it.
+  std::shared_ptr<WorkerInterface> Connect(const std::string& task, const std::string& address);
+
+  WorkerFactory* const factory_;
+  const std::string own_task_;
+  const std::shared_ptr<WorkerInterface> own_;
+  const std::string build_version_;
+  Mutex mutex_;
+  std::map<std::pair<std::string, std::string>, std::weak_ptr<WorkerInterface>> connections_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace millrace
+
+#endif  // DISTRIBUTED_INVENTORY_H_

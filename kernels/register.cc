@@ -1,0 +1,29 @@
+#include "kernels/register.h"
+
+#include "kernels/cpu/register.h"
+
+namespace millrace {
+
+void RegisterAllKernels(KernelRegistry& registry) {
+  RegisterUnaryKernels(registry);
+  RegisterArithmeticKernels(registry);
+  RegisterComparisonKernels(registry);
+  RegisterCastKernels(registry);
+  RegisterSelectKernels(registry);
+  RegisterReductionKernels(registry);
+  RegisterMatMulKernels(registry);
+  RegisterConvKernels(registry);
+  RegisterPoolKernels(registry);
+  RegisterBiasKernels(registry);
+  RegisterSoftmaxKernels(registry);
+  RegisterConstantKernels(registry);
+  RegisterShapeKernels(registry);
+  RegisterMovementKernels(registry);
+  RegisterIndexKernels(registry);
+  RegisterRandomKernels(registry);
+  RegisterStateKernels(registry);
+  RegisterUpdateKernels(registry);
+  RegisterCommKernels(registry);
+}
+
+}  // namespace millrace
