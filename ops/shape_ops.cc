@@ -77,6 +77,31 @@ StatusOr<PartialShape> FillIn(std::vector<int64_t> target, const PartialShape& f
   return PartialShape::Create(target);
 }
 
+// `numbers` as the op's out_type says.
+Tensor HostNumbers(const ShapeContext& c, const Shape& shape, const std::vector<int64_t>& numbers) {
+  if (c.attrs().GetOr("out_type", DType::kInt32) == DType::kInt64) {
+    return Tensor::Of<int64_t>(shape, numbers);
+  }
+  return Tensor::Of<int32_t>(shape, std::vector<int32_t>(numbers.begin(), numbers.end()));
+}
+
+StatusOr<Tensor> ShapeOpValue(const ShapeContext& c, int) {
+  if (!c.input(0).IsFull()) return Tensor();
+  const absl::Span<const int64_t> dims = c.input(0).dims();
+  return HostNumbers(c, Shape{c.input(0).rank()}, {dims.begin(), dims.end()});
+}
+
+StatusOr<Tensor> SizeValue(const ShapeContext& c, int) {
+  if (!c.input(0).IsFull()) return Tensor();
+  MR_ASSIGN_OR_RETURN(const Shape shape, c.input(0).ToShape());
+  return HostNumbers(c, Shape(), {shape.num_elements()});
+}
+
+StatusOr<Tensor> RankValue(const ShapeContext& c, int) {
+  if (!c.input(0).has_rank()) return Tensor();
+  return HostNumbers(c, Shape(), {c.input(0).rank()});
+}
+
 Status ReshapeShape(ShapeContext& c) {
   const PartialShape& operand = c.input(1);
   if (operand.has_rank() && operand.rank() != 1) {
@@ -231,6 +256,7 @@ void RegisterShapeOps(OpRegistry& registry) {
                    .Attr("T: type")
                    .Attr("out_type: {int32, int64} = int32")
                    .Shape(ShapeShape)
+                   .ValueFromShapes(ShapeOpValue)
                    .NotDifferentiable(kNumber)
                    .Sharding(ShapeSharding(true))
                    .Traits({Trait::kCheap})
@@ -241,6 +267,7 @@ void RegisterShapeOps(OpRegistry& registry) {
                    .Attr("T: type")
                    .Attr("out_type: {int32, int64} = int32")
                    .Shape(ScalarShape)
+                   .ValueFromShapes(SizeValue)
                    .NotDifferentiable(kNumber)
                    .Sharding(ShapeSharding(true))
                    .Traits({Trait::kCheap})
@@ -250,6 +277,7 @@ void RegisterShapeOps(OpRegistry& registry) {
                    .HostOutput("output: int32")
                    .Attr("T: type")
                    .Shape(ScalarShape)
+                   .ValueFromShapes(RankValue)
                    .NotDifferentiable(kNumber)
                    .Sharding(ShapeSharding(false))
                    .Traits({Trait::kCheap})

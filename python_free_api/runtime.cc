@@ -101,9 +101,11 @@ class Runtime::Impl {
     remote.settings.set_soft_placement(options.soft_placement);
     remote.settings.set_cluster(options.cluster);
     remote.connect_timeout = options.connect_timeout;
+    GrpcCallerOptions caller;
+    caller.environment = host_.environment();
+    caller.connect_timeout = options.connect_timeout;
     std::shared_ptr<MasterInterface> master =
-        ConnectMaster(std::string(absl::StripPrefix(options.target, kScheme)), host_.environment(),
-                      options.connect_timeout);
+        NewGrpcMaster(std::string(absl::StripPrefix(options.target, kScheme)), caller);
     return NewRemoteSession(graph, std::move(master), std::move(remote));
   }
 

@@ -5,11 +5,10 @@
 #include <queue>
 #include <utility>
 
+#include "core/graph/cycle.h"
+
 namespace millrace {
 namespace {
-
-// A longer cycle is shown by its first nodes.
-constexpr size_t kMostNamesOfCycle = 16;
 
 // Calls `visit` for each node that `node` reads, as often as it does. Inputs that do not exist are
 // left out: Verify reports them, and may do so after it has looked for cycles.
@@ -48,35 +47,11 @@ Users ComputeUsers(const Graph& graph) {
 
 // `pending` counts, for nodes on a cycle or behind one, inputs that are so, too.
 Status CycleError(const Graph& graph, const std::vector<int32_t>& pending) {
-  const auto stuck = [&](NodeId id) { return pending[id] > 0; };
-  NodeId id = static_cast<NodeId>(
-      std::find_if(pending.begin(), pending.end(), [](int32_t count) { return count > 0; }) -
-      pending.begin());
-  // Going back from a stuck node to a stuck input never ends, so it meets itself.
-  std::vector<int32_t> seen_at(graph.num_ids(), -1);
-  std::vector<NodeId> path;
-  while (seen_at[id] < 0) {
-    seen_at[id] = static_cast<int32_t>(path.size());
-    path.push_back(id);
-    NodeId next = -1;
-    ForEachInput(graph, *graph.node(id), [&](NodeId input) {
-      if (next < 0 && stuck(input)) next = input;
-    });
-    id = next;
-  }
-  // From inputs to users, as the data would go.
-  std::vector<NodeId> cycle(path.begin() + seen_at[id], path.end());
-  std::reverse(cycle.begin(), cycle.end());
-  // The smallest id first: a message that does not depend on where the search began.
-  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
-  std::string text;
-  for (size_t i = 0; i < cycle.size() && i < kMostNamesOfCycle; ++i) {
-    absl::StrAppend(&text, graph.node(cycle[i])->name(), " -> ");
-  }
-  if (cycle.size() > kMostNamesOfCycle) {
-    absl::StrAppend(&text, "(", cycle.size() - kMostNamesOfCycle, " more) -> ");
-  }
-  return InvalidArgument("the graph has a cycle: ", text, graph.node(cycle[0])->name());
+  const auto inputs = [&graph](NodeId id, absl::FunctionRef<void(NodeId)> visit) {
+    ForEachInput(graph, *graph.node(id), visit);
+  };
+  const auto name = [&graph](NodeId id) { return graph.node(id)->name(); };
+  return InvalidArgument("the graph has a cycle: ", DescribeCycle(pending, inputs, name));
 }
 
 // Whether every node comes after its inputs by id already, as in graphs that were only added to.

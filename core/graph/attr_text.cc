@@ -47,7 +47,8 @@ bool IsAmbiguous(const AttrValue& value) {
       value.get<std::vector<PartialShape>>() || value.get<std::vector<FunctionName>>()) {
     return true;
   }
-  return absl::StartsWith(value.kind(), "list(") && value.ToString() == "[]";
+  // A list without elements is read as one of ints.
+  return value.ToString() == "[]" && value.get<std::vector<int64_t>>() == nullptr;
 }
 
 StatusOr<AttrValue> IntFromText(TextCursor& cursor) {

@@ -10,9 +10,14 @@
 
 namespace millrace {
 
+// The annotation with the shapes of a node's outputs, for viewers. Left out of what is imported.
+inline constexpr char kOutputShapesAttr[] = "_output_shapes";
+
 // Adds the nodes of `def` to `graph`; they may name nodes that are already there. All or nothing.
 // InvalidArgument for unknown ops (all at once, with counts), missing inputs, cycles, dtypes or
-// shapes that do not fit; every message names the node.
+// shapes that do not fit; every message names the node. Attributes that an op does not have are
+// passed over if they are empty, zero or false, as newer writers write out all defaults. Functions
+// join the graph's library, but for those whose name it has.
 Status ImportGraphDef(const GraphDef& def, Graph& graph);
 // Nodes in topological order; the assigned device if there is one, else the requested one;
 // shapes as the annotation "_output_shapes" (read by TensorBoard).

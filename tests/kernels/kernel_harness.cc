@@ -11,6 +11,7 @@
 namespace millrace {
 
 FakeDevice::FakeDevice(int threads) {
+  info_.name = DeviceName{"localhost", 0, "CPU", 0};
   if (threads == 0) {
     class Inline final : public Scheduler {
      public:

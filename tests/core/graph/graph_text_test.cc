@@ -20,7 +20,7 @@ TEST(GraphTextTest, ReadsBackAsItWas) {
       "w = VarHandleOp() {dtype=float, shape=[784,10], shared_name=\"w\"} @/job:ps/task:0\n",
       "x = Placeholder() {dtype=float}\nh = Halves(x)\ny = Add(h:1, h, ^x)\n",
       "scope/x-1.0_\\> = NoOp()\n",
-      "library = \"\\nf\\000\\\"\"\nx = NoOp()\n",
+      "library = \"\\nf\\x00\\\"\"\nx = NoOp()\n",
       // All kinds of attribute.
       "k = Kinds() {b=true, f=0.1, i=-7, lb=[true, false], lf=[1.0, -2.5e-10], "
       "li=[1, 2], ls=[\"a\", \"b,]\"], lshape=[[2,?], ?, []], lt=[int32, string], s=\"a\\n\\\"#\", "
@@ -30,7 +30,7 @@ TEST(GraphTextTest, ReadsBackAsItWas) {
       // Lists of types are inferred from the inputs, those of the outputs are not.
       "x = Placeholder() {dtype=float}\ni = Placeholder() {dtype=int64}\n"
       "c = Call(x, i) {Tout=[float, bool], f=body}\nn = Neg(c)\n",
-      "c = Call() {Tin=[], Tout=[], f=body{again=func:more{deep=1.0, shape=shape:[2]}, n=3}}\n",
+      "c = Call() {Tout=[], f=body{again=func:more{deep=1.0, shape=shape:[2]}, n=3}}\n",
       "x = Placeholder() {dtype=int32}\ns = AddN(x, x, x)\n",
       // Annotations tell their kind.
       "n = NoOp() {_a=1, _b=1.0, _c=\"x\", _class=[\"loc:@y\"], _d=true, _e=float, "
@@ -123,7 +123,7 @@ TEST(GraphTextTest, ErrorsSayWhere) {
       {"x = Const() {value=tensor(half[]: 1)}", "values of a half tensor are written as bytes"},
       {"x = Const() {value=tensor(float[]: base64 AAA=)}", "bytes are not a tensor float[]"},
       {"x = Const() {value=tensor(float[]: base64 !)}", "this is not base64"},
-      {"x = Const() {value=tensor(float[]: 1}", "expected a value of the tensor"},
+      {"x = Const() {value=tensor(float[]: 1}", "expected ')' after 1 values"},
       {"x = Const() {value=tensor(string[]: a)}", "expected a value of the tensor"},
       {"x = Const() {value=tensor(resource[]: a)}", "values of a resource tensor"},
       {"library = \"a\" b", "line 1, column 15: expected the end of the line"},
@@ -131,7 +131,7 @@ TEST(GraphTextTest, ErrorsSayWhere) {
   for (const auto& c : cases) {
     const Status status = GraphFromText(c.text, TestOps()).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.text;
-    EXPECT_THAT(status.message(), HasSubstr(c.message)) << c.text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(c.message)) << c.text;
   }
 }
 
