@@ -63,6 +63,7 @@ void TaskDirectory::Gather(std::vector<std::pair<std::string, std::string>> task
     MutexLock lock(gathering->mutex);
     gathering->left = tasks.size();
     gathering->done = std::move(done);
+    gathering->inventory.addresses.insert(tasks.begin(), tasks.end());
   }
   for (auto& [task, address] : tasks) {
     std::shared_ptr<WorkerInterface> worker = Connect(task, address);

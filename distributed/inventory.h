@@ -18,6 +18,7 @@ namespace millrace {
 struct Inventory {
   std::map<std::string, TaskLife> present;  // by task
   std::map<std::string, Status> absent;
+  std::map<std::string, std::string> addresses;  // of all
 };
 
 // Finds out which tasks are there. Thread-safe.

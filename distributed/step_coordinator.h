@@ -53,12 +53,15 @@ class StepCoordinator : public std::enable_shared_from_this<StepCoordinator> {
   void TakeResponse(size_t index, WorkerRunStepResponse& response)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTimeout();
-  // The step fails for `cause`, if it has not before: ends the tasks that are still at it.
+  // The step fails for `cause`, if it has not before.
   void Fail(const Status& cause, absl::Duration grace);
+  // It has failed: ends the tasks that are still at it.
+  void EndOthers(absl::Duration grace);
   void SendAbort(size_t index, const Status& reason, bool torn, absl::AnyInvocable<void()> done);
   // All tasks have answered.
   void OnAllAnswered();
   void Reply();
+  void End();
 
   const std::shared_ptr<MasterPlan> plan_;
   const StepCoordinatorOptions options_;

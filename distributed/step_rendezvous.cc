@@ -109,7 +109,7 @@ bool StepRendezvous::Deliver(int slot, Tensor tensor) {
     place.filled = true;
     --missing_;
     if (place.asked) {
-      receiver = std::move(place.waiting);
+      receiver = std::exchange(place.waiting, nullptr);
     } else {
       place.tensor = std::move(tensor);
       return true;
@@ -130,7 +130,7 @@ void StepRendezvous::Abort(const Status& reason) {
     aborted_ = reason.ok() ? Internal("aborted without a reason") : reason;
     aborted = aborted_;
     for (Slot& slot : slots_) {
-      if (slot.waiting) receivers.push_back(std::move(slot.waiting));
+      if (slot.waiting) receivers.push_back(std::exchange(slot.waiting, nullptr));
     }
     dropped.swap(slots_);
     slots_.resize(dropped.size());

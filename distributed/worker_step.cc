@@ -146,7 +146,7 @@ void WorkerStep::Finish() {
     reply.status = first_error_;
     if (reply.status.ok()) reply.fetches = std::move(fetches_);
     fetches_.clear();
-    done = std::move(done_);
+    done = std::exchange(done_, nullptr);
     timer = std::exchange(abort_timer_, 0);
   }
   if (timer != 0) options_.environment.timers->Cancel(timer);

@@ -32,6 +32,7 @@ std::string KeyOf(const Node& node) {
   std::sort(controls.begin(), controls.end());
   for (NodeId before : controls) absl::StrAppend(&key, "^", before, ",");
   for (const auto& [name, value] : node.attrs()) {
+    if (name == kRequestReasonAttr) continue;
     absl::StrAppend(&key, "|", name, "=");
     if (const Tensor* tensor = value.get<Tensor>()) {
       // All of it: the text of a large tensor is shortened.

@@ -73,9 +73,9 @@ class AdamOptimizer final : public Optimizer {
     GraphBuilder& b = variables.builder();
     // One pair of powers for all parameters, of the first one's dtype.
     const DType dtype = variables[parameters[0]].dtype;
-    const int power1 = variables.Add("adam/beta1_power", dtype, Shape(), Constant(beta1_),
+    const int power1 = variables.Add("beta1_power", dtype, Shape(), Constant(beta1_),
                                      /*trainable=*/false, where);
-    const int power2 = variables.Add("adam/beta2_power", dtype, Shape(), Constant(beta2_),
+    const int power2 = variables.Add("beta2_power", dtype, Shape(), Constant(beta2_),
                                      /*trainable=*/false, where);
     const Value beta1_power = ReadVariable(variables[power1].handle, where);
     const Value beta2_power = ReadVariable(variables[power2].handle, where);
@@ -153,6 +153,7 @@ Operation Minimize(Value loss, Variables& variables, const Optimizer& optimizer,
   if (options.clip_global_norm > 0) {
     gradients = ClipByGlobalNorm(*gradients, options.clip_global_norm, where);
   }
+  auto scope = b.NameScope("optimizer");
   std::vector<Operation> updates = optimizer.Apply(variables, parameters, *gradients, where);
   const int step = variables.Add("global_step", DType::kInt64, Shape(), Zeros(),
                                  /*trainable=*/false, where);
@@ -161,7 +162,7 @@ Operation Minimize(Value loss, Variables& variables, const Optimizer& optimizer,
     updates.push_back(
         AssignAdd(variables[step].handle, Const(b, Tensor::Scalar<int64_t>(1), "", where), where));
   }
-  return Group(b, std::move(updates), "train", where);
+  return Group(b, std::move(updates), "step", where);
 }
 
 }  // namespace millrace

@@ -149,15 +149,20 @@ void PooledAllocator::Deallocate(void* memory, size_t bytes) {
   if (memory == nullptr || bytes > kLargest) return;
   const SizeClass size_class = ClassOf(bytes);
   const auto size = static_cast<int64_t>(size_class.size);
-  const int64_t in_use = held_.load(std::memory_order_relaxed) - size;
-  const int64_t kept = reserved_.load(std::memory_order_relaxed) - in_use;
-  if (retired_.load(std::memory_order_relaxed) || kept > peak_.load(std::memory_order_relaxed)) {
+  if (retired_.load(std::memory_order_relaxed)) {
     GiveToSource(memory, size_class.size);
   } else {
     if (is_host_) Poison(memory, size_class.size);
     FreeList& list = lists_[size_class.index];
-    MutexLock lock(list.mutex);
-    list.blocks.push_back(memory);
+    {
+      MutexLock lock(list.mutex);
+      list.blocks.push_back(memory);
+    }
+    // Sizes that are asked for no more would pile up. All go, as which are cold is not known; what
+    // is still asked for comes back at once, and this is rare: as much must be freed in between.
+    const int64_t in_use = held_.load(std::memory_order_relaxed) - 1 - size;
+    const int64_t kept = reserved_.load(std::memory_order_relaxed) - in_use;
+    if (kept > 2 * peak_.load(std::memory_order_relaxed)) Trim();
   }
   // The last step: from here on another thread may delete the pool.
   if (held_.fetch_sub(size, std::memory_order_acq_rel) == size) delete this;

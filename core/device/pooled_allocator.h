@@ -28,9 +28,10 @@ class MemorySource {
 std::unique_ptr<MemorySource> NewHostMemorySource();
 
 // Keeps freed blocks, by size class, for the next request of that class: a training step asks for
-// the same sizes again and again. At most as much is kept as was ever in use at once. Sizes are
-// rounded to classes (to 64 bytes; from 256 bytes on, to a quarter of the power of two below; from
-// 2 MiB on, to an eighth of it, 2 MiB at least), and what is rounded is what is accounted.
+// the same sizes again and again. When more is kept than twice what was ever in use at once, all of
+// it is given back. Sizes are rounded to classes (to 64 bytes; from 256 bytes on, to a quarter of
+// the power of two below; from 2 MiB on, to an eighth of it, 2 MiB at least), and the rounded size
+// is what is accounted.
 //
 // The limit holds for all that is taken from the source, kept blocks included; these are given back
 // before a request is refused.

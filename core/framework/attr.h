@@ -28,22 +28,22 @@ class AttrValue {
  public:
   using Variant =
       std::variant<std::monostate, std::string, int64_t, float, bool, DType, PartialShape, Tensor,
-                   FunctionName, std::vector<std::string>, std::vector<int64_t>,
-                   std::vector<float>, std::vector<bool>, std::vector<DType>,
-                   std::vector<PartialShape>, std::vector<Tensor>, std::vector<FunctionName>>;
+                   FunctionName, std::vector<std::string>, std::vector<int64_t>, std::vector<float>,
+                   std::vector<bool>, std::vector<DType>, std::vector<PartialShape>,
+                   std::vector<Tensor>, std::vector<FunctionName>>;
   AttrValue() = default;
-  AttrValue(const char* v) : value_(std::string(v)) {}         // NOLINT: values convert
-  AttrValue(std::string v) : value_(std::move(v)) {}           // NOLINT
-  AttrValue(int v) : value_(static_cast<int64_t>(v)) {}        // NOLINT
-  AttrValue(int64_t v) : value_(v) {}                          // NOLINT
-  AttrValue(float v) : value_(v) {}                            // NOLINT
-  AttrValue(double v) : value_(static_cast<float>(v)) {}       // NOLINT
-  AttrValue(bool v) : value_(v) {}                             // NOLINT
-  AttrValue(DType v) : value_(v) {}                            // NOLINT
-  AttrValue(PartialShape v) : value_(std::move(v)) {}          // NOLINT
-  AttrValue(Shape v) : value_(PartialShape(v)) {}              // NOLINT
-  AttrValue(Tensor v) : value_(std::move(v)) {}                // NOLINT
-  AttrValue(FunctionName v) : value_(std::move(v)) {}          // NOLINT
+  AttrValue(const char* v) : value_(std::string(v)) {}              // NOLINT: values convert
+  AttrValue(std::string v) : value_(std::move(v)) {}                // NOLINT
+  AttrValue(int v) : value_(static_cast<int64_t>(v)) {}             // NOLINT
+  AttrValue(int64_t v) : value_(v) {}                               // NOLINT
+  AttrValue(float v) : value_(v) {}                                 // NOLINT
+  AttrValue(double v) : value_(static_cast<float>(v)) {}            // NOLINT
+  AttrValue(bool v) : value_(v) {}                                  // NOLINT
+  AttrValue(DType v) : value_(v) {}                                 // NOLINT
+  AttrValue(PartialShape v) : value_(std::move(v)) {}               // NOLINT
+  AttrValue(Shape v) : value_(PartialShape(v)) {}                   // NOLINT
+  AttrValue(Tensor v) : value_(std::move(v)) {}                     // NOLINT
+  AttrValue(FunctionName v) : value_(std::move(v)) {}               // NOLINT
   AttrValue(std::vector<std::string> v) : value_(std::move(v)) {}   // NOLINT
   AttrValue(std::vector<int64_t> v) : value_(std::move(v)) {}       // NOLINT
   AttrValue(std::vector<float> v) : value_(std::move(v)) {}         // NOLINT
@@ -76,7 +76,9 @@ class AttrMap {
   AttrMap(std::initializer_list<std::pair<const std::string, AttrValue>> list) : values_(list) {}
 
   const AttrValue* Find(absl::string_view name) const;
-  void Set(absl::string_view name, AttrValue value) { values_[std::string(name)] = std::move(value); }
+  void Set(absl::string_view name, AttrValue value) {
+    values_[std::string(name)] = std::move(value);
+  }
   void Erase(absl::string_view name) { values_.erase(std::string(name)); }
   bool Has(absl::string_view name) const { return Find(name) != nullptr; }
 

@@ -42,7 +42,7 @@ struct DeviceName {
 
 // What the planner knows of a device, here or in another task.
 struct DeviceInfo {
-  DeviceName name;  // full
+  DeviceName name;           // full
   int64_t memory_limit = 0;  // bytes, 0: not limited
   uint64_t incarnation = 0;  // of its task: changes at each start
   std::string description;   // "2 threads", "NVIDIA H100"

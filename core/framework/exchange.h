@@ -32,7 +32,14 @@ class Rendezvous {
   virtual void Abort(const Status& reason) = 0;
 };
 
-enum class CollectiveKind { kAllReduce, kReduceScatter, kAllGather, kBroadcast, kAllToAll, kBarrier };
+enum class CollectiveKind {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kAllToAll,
+  kBarrier
+};
 
 struct CollectiveCall {
   CollectiveKind kind;

@@ -112,8 +112,7 @@ class AsyncKernel : public Kernel {
   const AsyncKernel* async() const final { return this; }
 };
 
-using KernelFactory =
-    std::function<StatusOr<std::unique_ptr<Kernel>>(const KernelConstruction&)>;
+using KernelFactory = std::function<StatusOr<std::unique_ptr<Kernel>>(const KernelConstruction&)>;
 
 // For which nodes a kernel is: op, device type, and allowed dtypes of type attributes.
 struct KernelDef {
@@ -138,7 +137,7 @@ class KernelRegistry {
   // Whether there is a kernel; else NotFound that lists the dtypes and devices there are.
   Status Check(absl::string_view op, absl::string_view device_type, const AttrMap& attrs) const;
   StatusOr<std::unique_ptr<Kernel>> Create(const KernelConstruction& construction) const;
-  std::vector<const KernelDef*> All() const;  // by op, then device type
+  std::vector<const KernelDef*> All() const;        // by op, then device type
   const Status& status() const { return status_; }  // first error of Add
 
  private:
@@ -157,16 +156,16 @@ class KernelRegistry {
 template <template <typename> class K, typename... Ts>
 void AddTyped(KernelRegistry& registry, absl::string_view op, absl::string_view device_type,
               absl::string_view attr = "T") {
-  (registry.Add(KernelDef{std::string(op),
-                          std::string(device_type),
-                          {{std::string(attr), {DTypeOf<Ts>::value}}}},
-                [](const KernelConstruction& c) -> StatusOr<std::unique_ptr<Kernel>> {
-                  if constexpr (requires { K<Ts>::Create(c); }) {
-                    return K<Ts>::Create(c);
-                  } else {
-                    return std::unique_ptr<Kernel>(std::make_unique<K<Ts>>());
-                  }
-                }),
+  (registry.Add(
+       KernelDef{
+           std::string(op), std::string(device_type), {{std::string(attr), {DTypeOf<Ts>::value}}}},
+       [](const KernelConstruction& c) -> StatusOr<std::unique_ptr<Kernel>> {
+         if constexpr (requires { K<Ts>::Create(c); }) {
+           return K<Ts>::Create(c);
+         } else {
+           return std::unique_ptr<Kernel>(std::make_unique<K<Ts>>());
+         }
+       }),
    ...);
 }
 

@@ -25,11 +25,12 @@ enum class Trait : uint32_t {
   kInPlace = 1 << 3,          // output 0 may take the buffer of an input of its size
   kCheap = 1 << 4,            // to recompute
   kOptimizerUpdate = 1 << 5,  // updates variables from gradients
-  kAllocatesOutputs = 1 << 6, // the kernel makes or passes on its outputs; none is allocated for it
-  kReadsVariable = 1 << 7,    // input 0 is a resource that is read
-  kWritesVariable = 1 << 8,   // input 0 is a resource that is changed
-  kConstant = 1 << 9,         // its value is the attribute 'value'
-  kPlaceholder = 1 << 10,     // must be fed
+  kAllocatesOutputs =
+      1 << 6,                // the kernel makes or passes on its outputs; none is allocated for it
+  kReadsVariable = 1 << 7,   // input 0 is a resource that is read
+  kWritesVariable = 1 << 8,  // input 0 is a resource that is changed
+  kConstant = 1 << 9,        // its value is the attribute 'value'
+  kPlaceholder = 1 << 10,    // must be fed
   kSend = 1 << 11,
   kRecv = 1 << 12,
   kIdentity = 1 << 13,        // output 0 is input 0
@@ -56,11 +57,11 @@ struct ArgDef {
 // An attribute as declared: "T: {float, double}", "axis: int = 0", "strides: list(int) >= 4".
 struct AttrDef {
   std::string name;
-  std::string kind;                      // "type", "int", "list(int)", "string", "shape", ...
+  std::string kind;  // "type", "int", "list(int)", "string", "shape", ...
   std::optional<AttrValue> default_value;
-  std::vector<DType> allowed_types;      // of a type, if limited
+  std::vector<DType> allowed_types;  // of a type, if limited
   std::vector<std::string> allowed_strings;
-  std::optional<int64_t> minimum;        // of an int, or of a list's length
+  std::optional<int64_t> minimum;  // of an int, or of a list's length
 };
 
 using ShapeFn = std::function<Status(ShapeContext&)>;

@@ -44,8 +44,8 @@ class PartialShape {
  public:
   static constexpr int64_t kUnknown = -1;
 
-  PartialShape() = default;  // unknown rank: "?"
-  PartialShape(const Shape& shape);  // NOLINT: a shape is a partial shape
+  PartialShape() = default;                           // unknown rank: "?"
+  PartialShape(const Shape& shape);                   // NOLINT: a shape is a partial shape
   PartialShape(std::initializer_list<int64_t> dims);  // kUnknown for an unknown extent
   // Any negative extent counts as unknown.
   static StatusOr<PartialShape> Create(absl::Span<const int64_t> dims);

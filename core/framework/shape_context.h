@@ -56,10 +56,10 @@ class ShapeContext {
 };
 
 // Common shape functions.
-Status ShapeOfInput0(ShapeContext& c);      // every output like input 0
-Status ScalarShape(ShapeContext& c);        // every output a scalar
-Status BroadcastShape(ShapeContext& c);     // output 0: inputs 0 and 1 broadcast
-Status UnknownShape(ShapeContext& c);       // nothing can be said
+Status ShapeOfInput0(ShapeContext& c);   // every output like input 0
+Status ScalarShape(ShapeContext& c);     // every output a scalar
+Status BroadcastShape(ShapeContext& c);  // output 0: inputs 0 and 1 broadcast
+Status UnknownShape(ShapeContext& c);    // nothing can be said
 Status NoOutputs(ShapeContext& c);
 
 }  // namespace millrace

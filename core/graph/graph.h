@@ -167,6 +167,10 @@ class Graph {
 // The annotation that holds colocations, as in public graphs: a list of "loc:@name".
 inline constexpr char kColocationAttr[] = "_class";
 
+// The annotation, a string, by which a rewrite says why it requested a node's device; placement
+// reports show it.
+inline constexpr char kRequestReasonAttr[] = "_millrace_request_reason";
+
 // The annotation (list(string)) that names those control inputs which order, but are no reason to
 // run: in a step that needs them for something else they run first, and Prune leaves them out of
 // any other. A read that was added after an update has the update here: else no step could read a

@@ -57,7 +57,9 @@ PortName SplitPortName(absl::string_view text) {
 }
 
 NearestName::NearestName(absl::string_view wanted)
-    : wanted_(wanted), best_distance_(std::min<size_t>(wanted.size() / 3 + 2, 6)) {}
+    : wanted_(wanted),
+      // Something of the name must be right.
+      best_distance_(std::min<size_t>({wanted.size() / 3 + 2, wanted.size(), 6})) {}
 
 void NearestName::Consider(absl::string_view candidate) {
   if (wanted_.size() > kLongestCompared || candidate.size() > kLongestCompared) return;

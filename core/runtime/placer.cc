@@ -148,6 +148,13 @@ class Placer {
                            request, "', which does not exist; devices: ", DeviceList());
   }
 
+  // Who asked for the device, and why if that was said.
+  static std::string RequestReason(const Node& node, const DeviceName& request) {
+    const std::string why = node.attrs().GetOr(kRequestReasonAttr, std::string());
+    return why.empty() ? StrCat("requested '", request.ToString(), "' by the program")
+                       : StrCat("requested '", request.ToString(), "': ", why);
+  }
+
   // Drops parts of the request, the least important first, until something fits.
   std::vector<int> FallBack(const PlacementGroup& group, const std::vector<const Node*>& without,
                             Candidates& result) const {
@@ -169,8 +176,8 @@ class Placer {
         if (node != nullptr) why = StrCat("where there is no kernel for ", OpWithTypes(*node));
       }
     }
-    result.reasons.push_back(StrCat("requested '", group.request.ToString(), "' by the program, ",
-                                    why, "; soft placement fell back"));
+    result.reasons.push_back(StrCat(RequestReason(*graph_.node(group.requester), group.request),
+                                    ", ", why, "; soft placement fell back"));
     return devices;
   }
 
@@ -197,7 +204,7 @@ class Placer {
       if (!options_.soft_placement) return Unsatisfied(group, without);
       result.devices = FallBack(group, without, result);
     } else if (group.requester >= 0) {
-      result.reasons.push_back(StrCat("requested '", group.request.ToString(), "' by the program"));
+      result.reasons.push_back(RequestReason(*graph_.node(group.requester), group.request));
     }
     if (!group.dropped.empty()) result.reasons.push_back(group.dropped);
     NoteMissingKernels(group, without, result);
@@ -315,7 +322,7 @@ class Placer {
   std::string FollowerReason(const Node& node, const Node& leader, int device) const {
     const StatusOr<DeviceName> request = RequestOf(node);
     if (request.ok() && !(*request == DeviceName()) && devices_[device].name.Matches(*request)) {
-      return StrCat("requested '", request->ToString(), "' by the program");
+      return RequestReason(node, *request);
     }
     if (devices_.size() == 1) return "the only device";
     const std::string& link = groups_.link_of_node[node.id()];

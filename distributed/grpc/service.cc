@@ -10,12 +10,12 @@ namespace {
 using Reactor = grpc::ServerGenericBidiReactor;
 using Context = grpc::GenericCallbackServerContext;
 
-// The handler of one method: `call` is the service's member function. Not every response is sent:
+// What serves one method: `call` is the service's member function. Not every response is sent:
 // see `conclude` in UnaryReactor.
 template <typename Service, typename Request, typename Response, typename Conclude>
-auto Handler(Service* service,
-             void (Service::*call)(const Request*, Response*, const CallOptions&, CallDone),
-             Conclude conclude) {
+auto Serve(Service* service,
+           void (Service::*call)(const Request*, Response*, const CallOptions&, CallDone),
+           Conclude conclude) {
   return [service, call, conclude](Context* context) -> Reactor* {
     const auto handle = [service, call](const Request* request, Response* response,
                                         const CallOptions& options, CallDone done) {
@@ -28,17 +28,17 @@ auto Handler(Service* service,
 
 // Our own clients read the outcome in the body.
 template <typename Service, typename Request, typename Response>
-auto Handler(Service* service,
-             void (Service::*call)(const Request*, Response*, const CallOptions&, CallDone)) {
-  return Handler(service, call, [](const Request&, const Response&) { return absl::OkStatus(); });
+auto Serve(Service* service,
+           void (Service::*call)(const Request*, Response*, const CallOptions&, CallDone)) {
+  return Serve(service, call, [](const Request&, const Response&) { return absl::OkStatus(); });
 }
 
 // Foreign clients do not know that field of ours.
 template <typename Request, typename Response>
-auto ForeignHandler(MasterInterface* master,
-                    void (MasterInterface::*call)(const Request*, Response*, const CallOptions&,
-                                                  CallDone)) {
-  return Handler(master, call, [](const Request&, const Response& response) {
+auto ServeForeign(MasterInterface* master,
+                  void (MasterInterface::*call)(const Request*, Response*, const CallOptions&,
+                                                CallDone)) {
+  return Serve(master, call, [](const Request&, const Response& response) {
     return ToStatus(response.status());
   });
 }
@@ -54,9 +54,9 @@ Status ForeignRunStepStatus(const RunStepRequest& request, const RunStepResponse
   return ToStatus(message);
 }
 
-class Unimplemented final : public Reactor {
+class UnknownMethod final : public Reactor {
  public:
-  explicit Unimplemented(const std::string& method) {
+  explicit UnknownMethod(const std::string& method) {
     Finish(grpc::Status(grpc::StatusCode::UNIMPLEMENTED,
                         StrCat("this server has no method ", method)));
   }
@@ -77,45 +77,44 @@ GrpcService::GrpcService(MasterInterface* master, WorkerInterface* worker,
 
 void GrpcService::AddMaster(MasterInterface* master) {
   using M = MasterInterface;
-  methods_["/millrace.MasterService/CreateSession"] = Handler(master, &M::CreateSession);
-  methods_["/millrace.MasterService/ExtendSession"] = Handler(master, &M::ExtendSession);
-  methods_["/millrace.MasterService/RunStep"] = Handler(master, &M::RunStep);
-  methods_["/millrace.MasterService/Prepare"] = Handler(master, &M::Prepare);
-  methods_["/millrace.MasterService/RunPrepared"] = Handler(master, &M::RunPrepared);
-  methods_["/millrace.MasterService/DescribeStep"] = Handler(master, &M::DescribeStep);
-  methods_["/millrace.MasterService/CloseSession"] = Handler(master, &M::CloseSession);
-  methods_["/millrace.MasterService/ListDevices"] = Handler(master, &M::ListDevices);
-  methods_["/millrace.MasterService/Reset"] = Handler(master, &M::Reset);
+  methods_["/millrace.MasterService/CreateSession"] = Serve(master, &M::CreateSession);
+  methods_["/millrace.MasterService/ExtendSession"] = Serve(master, &M::ExtendSession);
+  methods_["/millrace.MasterService/RunStep"] = Serve(master, &M::RunStep);
+  methods_["/millrace.MasterService/Prepare"] = Serve(master, &M::Prepare);
+  methods_["/millrace.MasterService/RunPrepared"] = Serve(master, &M::RunPrepared);
+  methods_["/millrace.MasterService/DescribeStep"] = Serve(master, &M::DescribeStep);
+  methods_["/millrace.MasterService/CloseSession"] = Serve(master, &M::CloseSession);
+  methods_["/millrace.MasterService/ListDevices"] = Serve(master, &M::ListDevices);
+  methods_["/millrace.MasterService/Reset"] = Serve(master, &M::Reset);
 }
 
 void GrpcService::AddForeignMaster(MasterInterface* master) {
   using M = MasterInterface;
-  methods_["/tensorflow.MasterService/CreateSession"] = ForeignHandler(master, &M::CreateSession);
-  methods_["/tensorflow.MasterService/ExtendSession"] = ForeignHandler(master, &M::ExtendSession);
-  methods_["/tensorflow.MasterService/CloseSession"] = ForeignHandler(master, &M::CloseSession);
-  methods_["/tensorflow.MasterService/ListDevices"] = ForeignHandler(master, &M::ListDevices);
-  methods_["/tensorflow.MasterService/Reset"] = ForeignHandler(master, &M::Reset);
-  methods_["/tensorflow.MasterService/RunStep"] =
-      Handler(master, &M::RunStep, ForeignRunStepStatus);
+  methods_["/tensorflow.MasterService/CreateSession"] = ServeForeign(master, &M::CreateSession);
+  methods_["/tensorflow.MasterService/ExtendSession"] = ServeForeign(master, &M::ExtendSession);
+  methods_["/tensorflow.MasterService/CloseSession"] = ServeForeign(master, &M::CloseSession);
+  methods_["/tensorflow.MasterService/ListDevices"] = ServeForeign(master, &M::ListDevices);
+  methods_["/tensorflow.MasterService/Reset"] = ServeForeign(master, &M::Reset);
+  methods_["/tensorflow.MasterService/RunStep"] = Serve(master, &M::RunStep, ForeignRunStepStatus);
 }
 
 void GrpcService::AddWorker(WorkerInterface* worker) {
   using W = WorkerInterface;
-  methods_["/millrace.WorkerService/GetStatus"] = Handler(worker, &W::GetStatus);
-  methods_["/millrace.WorkerService/CreateSession"] = Handler(worker, &W::CreateSession);
-  methods_["/millrace.WorkerService/DeleteSession"] = Handler(worker, &W::DeleteSession);
-  methods_["/millrace.WorkerService/RegisterPlan"] = Handler(worker, &W::RegisterPlan);
-  methods_["/millrace.WorkerService/DeregisterPlan"] = Handler(worker, &W::DeregisterPlan);
-  methods_["/millrace.WorkerService/RunStep"] = Handler(worker, &W::RunStep);
-  methods_["/millrace.WorkerService/AbortStep"] = Handler(worker, &W::AbortStep);
-  methods_["/millrace.WorkerService/Heartbeat"] = Handler(worker, &W::Heartbeat);
-  methods_["/millrace.WorkerService/Reset"] = Handler(worker, &W::Reset);
+  methods_["/millrace.WorkerService/GetStatus"] = Serve(worker, &W::GetStatus);
+  methods_["/millrace.WorkerService/CreateSession"] = Serve(worker, &W::CreateSession);
+  methods_["/millrace.WorkerService/DeleteSession"] = Serve(worker, &W::DeleteSession);
+  methods_["/millrace.WorkerService/RegisterPlan"] = Serve(worker, &W::RegisterPlan);
+  methods_["/millrace.WorkerService/DeregisterPlan"] = Serve(worker, &W::DeregisterPlan);
+  methods_["/millrace.WorkerService/RunStep"] = Serve(worker, &W::RunStep);
+  methods_["/millrace.WorkerService/AbortStep"] = Serve(worker, &W::AbortStep);
+  methods_["/millrace.WorkerService/Heartbeat"] = Serve(worker, &W::Heartbeat);
+  methods_["/millrace.WorkerService/Reset"] = Serve(worker, &W::Reset);
 }
 
 Reactor* GrpcService::CreateReactor(Context* context) {
   if (has_data_plane_ && context->method() == kDataStreamMethod) return streams_.Open();
   const auto method = methods_.find(context->method());
-  if (method == methods_.end()) return new Unimplemented(context->method());
+  if (method == methods_.end()) return new UnknownMethod(context->method());
   return method->second(context);
 }
 

@@ -122,6 +122,32 @@ class Rewriter {
     return node.requested_device().empty() ? options_.variable_device : node.requested_device();
   }
 
+  static void SetReason(std::string reason, NodeSpec& spec) {
+    spec.attrs.Set(kRequestReasonAttr, std::move(reason));
+  }
+
+  static std::string SharedReason(const Node& node) {
+    if (node.op().Has(Trait::kVariable)) return "variables live on the parameter server";
+    if (node.op().Has(Trait::kReadsVariable)) return "read where the variable lives";
+    if (node.op().Has(Trait::kWritesVariable)) return "updated where the variable lives";
+    return "sees only whole values, so it runs once, beside the variables";
+  }
+
+  // Why the node runs once a replica: the first split or partial tensor that it sees.
+  std::string PartReason(const Node& node) const {
+    const NodeSharding& sharding = shardings_[node.id()];
+    if (node.op().Has(Trait::kPlaceholder)) return "its rows of the batch";
+    for (size_t i = 0; i < sharding.inputs.size(); ++i) {
+      if (sharding.inputs[i].kind == Sharding::kReplicated) continue;
+      return StrCat("reads its part (", sharding.inputs[i].ToString(), ") of '",
+                    source_.PortName(node.inputs()[i]), "'");
+    }
+    for (const Sharding& s : sharding.outputs) {
+      if (s.kind != Sharding::kReplicated) return StrCat("makes its part (", s.ToString(), ")");
+    }
+    return "";
+  }
+
   NodeSpec SpecOf(const Node& node) const {
     NodeSpec spec;
     spec.op = node.op().name();
@@ -154,6 +180,7 @@ class Rewriter {
     NodeSpec spec = SpecOf(node);
     spec.name = node.name();
     spec.device = SharedDevice(node);
+    if (node.requested_device().empty()) SetReason(SharedReason(node), spec);
     MapColocations(node, /*part=*/-1, spec.attrs);
     for (Port input : node.inputs()) {
       MR_ASSIGN_OR_RETURN(Port port, Whole(input, &node));
@@ -191,6 +218,7 @@ class Rewriter {
       NodeSpec spec = SpecOf(node);
       spec.name = PartName(part, node.name());
       spec.device = options_.replica_devices[part];
+      SetReason(StrCat("replica ", part, " of ", parts(), ": ", PartReason(node)), spec);
       MapColocations(node, part, spec.attrs);
       if (node.op().Has(Trait::kPlaceholder)) {
         MR_ASSIGN_OR_RETURN(PartialShape local,
@@ -270,6 +298,7 @@ class Rewriter {
       NodeSpec spec = SpecOf(node);
       spec.name = PartName(part, node.name());
       spec.device = options_.replica_devices[part];
+      SetReason(StrCat("replica ", part, "'s own copy of a constant: nothing to send"), spec);
       spec.attrs.Erase(kColocationAttr);
       bool ready = true;
       for (Port input : node.inputs()) {
@@ -319,6 +348,7 @@ class Rewriter {
     spec.attrs.Set("dtype", value.dtype());
     spec.attrs.Set("value", std::move(value));
     spec.device = options_.replica_devices[part];
+    SetReason(StrCat("a constant that only replica ", part, " uses"), spec);
     MR_ASSIGN_OR_RETURN(NodeId id, program_.graph.AddNode(std::move(spec)));
     return Port{id, 0};
   }
@@ -346,6 +376,7 @@ class Rewriter {
     spec.op = "Slice";
     spec.inputs = {whole, begin_port, size_port};
     spec.device = options_.replica_devices[part];
+    SetReason(StrCat("replica ", part, " of ", parts(), ": its rows of a whole value"), spec);
     MR_ASSIGN_OR_RETURN(NodeId id, program_.graph.AddNode(std::move(spec)));
     return Port{id, 0};
   }
@@ -369,6 +400,8 @@ class Rewriter {
     spec.op = "Mul";
     spec.inputs = {port, share};
     spec.device = options_.replica_devices[part];
+    SetReason(StrCat("replica ", part, " of ", parts(), ": its mean times its share of the batch"),
+              spec);
     MR_ASSIGN_OR_RETURN(NodeId id, program_.graph.AddNode(std::move(spec)));
     return Port{id, 0};
   }
@@ -384,6 +417,7 @@ class Rewriter {
     const std::string& name = source_.node(source.node)->name();
     NodeSpec spec;
     spec.device = options_.variable_device;
+    SetReason(StrCat("put together from ", parts(), " replicas, beside the variables"), spec);
     for (int part = 0; part < parts(); ++part) {
       spec.inputs.push_back(copies.parts[part][source.index]);
     }
@@ -406,6 +440,7 @@ class Rewriter {
         axis.op = "Const";
         axis.attrs = {{"dtype", DType::kInt32}, {"value", Tensor::Scalar<int32_t>(have.dim)}};
         axis.device = options_.variable_device;
+        SetReason("the axis along which the replicas' rows are joined", axis);
         MR_ASSIGN_OR_RETURN(NodeId axis_id, program_.graph.AddNode(std::move(axis)));
         spec.op = "ConcatV2";
         spec.name = program_.graph.UniqueName(StrCat(name, "/join"));

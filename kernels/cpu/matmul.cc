@@ -9,27 +9,71 @@
 namespace millrace {
 namespace {
 
-// Work worth a task: some 100 microseconds.
-constexpr double kFlopsPerTask = 1e7;
-constexpr int64_t kMaxTasks = 64;
+// One dimension of the result, cut into tiles of equal size but for a smaller last one.
+struct Tiles {
+  int64_t extent = 0;
+  int64_t size = 1;
+  Tiles() = default;
+  // Tiles of about `wanted`, in multiples of 16, which keep the register tiles full.
+  Tiles(int64_t n, int64_t wanted) : extent(n) {
+    constexpr int64_t kUnit = 16;
+    const int64_t units = std::max<int64_t>(1, CeilDiv(n, kUnit));
+    const int64_t count = std::max<int64_t>(1, CeilDiv(n, wanted));
+    size = CeilDiv(units, count) * kUnit;
+  }
+  int64_t count() const { return CeilDiv(extent, size); }
+  int64_t begin(int64_t i) const { return i * size; }
+  int64_t length(int64_t i) const { return std::min(size, extent - i * size); }
+};
 
-// a[m,k] b[k,n], and how the result is cut into blocks: along rows or along columns, whichever
-// there are more of.
+// a[m,k] b[k,n], and the grid of tiles into which the result is cut; each is a task. By shapes
+// alone.
 struct Product {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;
-  bool by_rows = true;
-  int64_t block = 0;  // rows or columns in one
-  int64_t blocks = 0;
+  Tiles rows, columns;
 
   int64_t stride_a_row() const { return transpose_a ? 1 : k; }
   int64_t stride_a_column() const { return transpose_a ? m : 1; }
   int64_t stride_b_row() const { return transpose_b ? 1 : n; }
   int64_t stride_b_column() const { return transpose_b ? k : 1; }
-  int64_t extent() const { return by_rows ? m : n; }
-  int64_t begin(int64_t i) const { return i * block; }
-  int64_t size(int64_t i) const { return std::min(block, extent() - i * block); }
+  int64_t tiles() const { return rows.count() * columns.count(); }
+  double flops_per_tile() const {
+    return 2.0 * static_cast<double>(std::min(m, rows.size)) *
+           static_cast<double>(std::min(n, columns.size)) * static_cast<double>(k);
+  }
+  void Cut();
 };
+
+void Product::Cut() {
+  // Squares of 256 run at full speed (measured); smaller ones where there would be few tasks,
+  // larger ones where a task would be small.
+  constexpr int64_t kSide = 256, kFewestRows = 64, kFewestColumns = 128, kTasks = 8;
+  constexpr double kSmallestTask = 6e6, kWorthATask = 4e6;
+  int64_t row_side = kSide, column_side = kSide;
+  rows = Tiles(m, row_side);
+  columns = Tiles(n, column_side);
+  while (tiles() < kTasks && flops_per_tile() >= 2 * kSmallestTask) {
+    if (rows.size >= columns.size && rows.size >= 2 * kFewestRows) {
+      rows = Tiles(m, rows.size / 2);
+    } else if (columns.size >= 2 * kFewestColumns) {
+      columns = Tiles(n, columns.size / 2);
+    } else if (rows.size >= 2 * kFewestRows) {
+      rows = Tiles(m, rows.size / 2);
+    } else {
+      break;
+    }
+  }
+  while (tiles() > 1 && flops_per_tile() < kWorthATask) {
+    if (rows.count() > 1) {
+      row_side *= 2;
+      rows = Tiles(m, row_side);
+    } else {
+      column_side *= 2;
+      columns = Tiles(n, column_side);
+    }
+  }
+}
 
 StatusOr<Product> MakeProduct(const Shape& a, const Shape& b, bool transpose_a, bool transpose_b) {
   if (a.rank() != 2 || b.rank() != 2) {
@@ -47,19 +91,11 @@ StatusOr<Product> MakeProduct(const Shape& a, const Shape& b, bool transpose_a, 
                            transpose_a ? " (transposed)" : "", " and ", kb, " of ", b.ToString(),
                            transpose_b ? " (transposed)" : "");
   }
-  p.by_rows = p.m >= p.n;
-  // Multiples of 16 keep the library's register tiles full.
-  constexpr int64_t kUnit = 16;
-  const int64_t units = CeilDiv(p.extent(), kUnit);
-  const int64_t other = p.by_rows ? p.n : p.m;
-  const double cost =
-      2.0 * static_cast<double>(kUnit) * static_cast<double>(other) * static_cast<double>(p.k);
-  p.block = ItemsPerBlock(units, cost, kFlopsPerTask, kMaxTasks) * kUnit;
-  p.blocks = CeilDiv(p.extent(), p.block);
+  p.Cut();
   return p;
 }
 
-// ---- float: oneDNN, one primitive for the blocks and one for a smaller last block ----
+// ---- float: oneDNN, a primitive for each size of a tile: full or last in either dimension ----
 
 struct PreparedMatMul final : public PreparedShapes {
   struct Part {
@@ -67,16 +103,11 @@ struct PreparedMatMul final : public PreparedShapes {
     OneDnnPrimitive primitive;
   };
   Product product;
-  Part parts[2];
-  const Part& part(int64_t block) const {
-    return parts[product.size(block) == product.block ? 0 : 1];
-  }
+  Part parts[2][2];  // [last row of tiles][last column of tiles]
 };
 
-void MakePart(const Product& p, int64_t size, PreparedMatMul::Part& part) {
+void MakePart(const Product& p, int64_t m, int64_t n, PreparedMatMul::Part& part) {
   using Type = dnnl::memory::data_type;
-  const int64_t m = p.by_rows ? size : p.m;
-  const int64_t n = p.by_rows ? p.n : size;
   part.a = {{m, p.k}, Type::f32, dnnl::memory::dims{p.stride_a_row(), p.stride_a_column()}};
   part.b = {{p.k, n}, Type::f32, dnnl::memory::dims{p.stride_b_row(), p.stride_b_column()}};
   part.c = {{m, n}, Type::f32, dnnl::memory::dims{p.n, 1}};
@@ -104,9 +135,16 @@ class FloatMatMulKernel final : public Kernel {
     const Product& p = prepared->product;
     if (p.m > 0 && p.n > 0 && p.k > 0) {
       MR_RETURN_IF_ERROR(CallOneDnn("matmul", [&] {
-        MakePart(p, p.size(0), prepared->parts[0]);
-        const int64_t last = p.size(p.blocks - 1);
-        if (last != p.block && p.blocks > 1) MakePart(p, last, prepared->parts[1]);
+        // Tiles that are not last exist only where there is more than one.
+        for (const bool last_row : {false, true}) {
+          if (!last_row && p.rows.count() == 1) continue;
+          for (const bool last_column : {false, true}) {
+            if (!last_column && p.columns.count() == 1) continue;
+            MakePart(p, p.rows.length(last_row ? p.rows.count() - 1 : 0),
+                     p.columns.length(last_column ? p.columns.count() - 1 : 0),
+                     prepared->parts[last_row][last_column]);
+          }
+        }
       }));
     }
     return std::unique_ptr<PreparedShapes>(std::move(prepared));
@@ -122,21 +160,20 @@ class FloatMatMulKernel final : public Kernel {
       std::fill_n(c, p.m * p.n, 0.0f);
       return absl::OkStatus();
     }
-    return ParallelBlocks(context, p.blocks, [&](int64_t i) -> Status {
-      const PreparedMatMul::Part& part = i == 0 ? prepared.parts[0] : prepared.part(i);
-      const int64_t begin = p.begin(i);
+    return ParallelBlocks(context, p.tiles(), [&](int64_t i) -> Status {
+      const int64_t row = i / p.columns.count(), column = i % p.columns.count();
+      const PreparedMatMul::Part& part =
+          prepared.parts[row == p.rows.count() - 1][column == p.columns.count() - 1];
       Tensor scratch;
       void* scratchpad = nullptr;
       if (const int64_t bytes = part.primitive.scratchpad_bytes(); bytes > 0) {
         MR_ASSIGN_OR_RETURN(scratch, context.AllocateScratch(DType::kUint8, Shape({bytes})));
         scratchpad = scratch.mutable_raw_data();
       }
-      const float* from_a = p.by_rows ? a + begin * p.stride_a_row() : a;
-      const float* from_b = p.by_rows ? b : b + begin * p.stride_b_column();
-      float* to = p.by_rows ? c + begin * p.n : c + begin;
-      return part.primitive.Run({{DNNL_ARG_SRC, &part.a, from_a},
-                                 {DNNL_ARG_WEIGHTS, &part.b, from_b},
-                                 {DNNL_ARG_DST, &part.c, to}},
+      const int64_t y = p.rows.begin(row), x = p.columns.begin(column);
+      return part.primitive.Run({{DNNL_ARG_SRC, &part.a, a + y * p.stride_a_row()},
+                                 {DNNL_ARG_WEIGHTS, &part.b, b + x * p.stride_b_column()},
+                                 {DNNL_ARG_DST, &part.c, c + y * p.n + x}},
                                 scratchpad);
     });
   }
@@ -169,21 +206,18 @@ class OwnMatMulKernel final : public Kernel {
     const T* a = context.input(0).data<T>();
     const T* b = context.input(1).data<T>();
     T* c = context.output(0).mutable_data<T>();
-    return ParallelBlocks(context, p.blocks, [&](int64_t i) -> Status {
-      const int64_t begin = p.begin(i);
-      const int64_t m = p.by_rows ? p.size(i) : p.m;
-      const int64_t n = p.by_rows ? p.n : p.size(i);
+    return ParallelBlocks(context, p.tiles(), [&](int64_t i) -> Status {
+      const int64_t row = i / p.columns.count(), column = i % p.columns.count();
+      const int64_t m = p.rows.length(row), n = p.columns.length(column);
       MR_ASSIGN_OR_RETURN(
           Tensor scratch,
           context.AllocateScratch(DTypeOf<T>::value, Shape({vector::GemmWorkspace(m, n, p.k)})));
-      const int64_t row = p.by_rows ? begin : 0;
-      const int64_t column = p.by_rows ? 0 : begin;
+      const int64_t y = p.rows.begin(row), x = p.columns.begin(column);
       vector::Gemm(
           m, n, p.k,
-          vector::Matrix<T>{a + row * p.stride_a_row(), p.stride_a_row(), p.stride_a_column()},
-          vector::Matrix<T>{b + column * p.stride_b_column(), p.stride_b_row(),
-                            p.stride_b_column()},
-          /*accumulate=*/false, c + row * p.n + column, p.n, scratch.mutable_data<T>());
+          vector::Matrix<T>{a + y * p.stride_a_row(), p.stride_a_row(), p.stride_a_column()},
+          vector::Matrix<T>{b + x * p.stride_b_column(), p.stride_b_row(), p.stride_b_column()},
+          /*accumulate=*/false, c + y * p.n + x, p.n, scratch.mutable_data<T>());
       return absl::OkStatus();
     });
   }

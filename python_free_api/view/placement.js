@@ -136,11 +136,13 @@ function devicesOf(item) {
   return [...counts.entries()].sort();
 }
 
-function drawItem(layer, item, x, y) {
+// `layers`: frames of open scopes, then (drawn later) edges, then boxes.
+function drawItem(layers, item, x, y) {
   item.absoluteX = x;
   item.absoluteY = y;
   const isScope = item.node === undefined;
   const open = isScope && item.open;
+  const layer = open ? layers.frames : layers.boxes;
   const devices = devicesOf(item);
   // A collapsed scope on several devices shows them in proportion.
   if (open) {
@@ -169,10 +171,11 @@ function drawItem(layer, item, x, y) {
   });
   layer.append(frame);
   const label = isScope ? `${open ? '−' : '+'} ${item.name} (${item.nodes.length})` : item.name;
-  const shown = label.length > 21 ? label.slice(0, 20) + '…' : label;
+  const room = Math.floor((item.width - 14) / 6.4);
+  const shown = label.length > room ? label.slice(0, room - 1) + '…' : label;
   layer.append(svg('text', { x: x + 7, y: y + (open ? 15 : 19), class: isScope ? 'title' : '' }, shown));
   if (open) {
-    for (const child of item.children.values()) drawItem(layer, child, x + child.x, y + child.y);
+    for (const child of item.children.values()) drawItem(layers, child, x + child.x, y + child.y);
   }
 }
 
@@ -182,7 +185,7 @@ for (const link of DATA.links) {
   for (const tensor of link.carried) channelBytes.set(`${tensor.name}>${link.destination}`, tensor.bytes);
 }
 
-function drawEdges(layer) {
+function drawEdges(layer, labels) {
   const edges = new Map();
   DATA.nodes.forEach((node, index) => {
     const to = visibleItem(index);
@@ -213,7 +216,7 @@ function drawEdges(layer) {
     if (edge.cross && edge.tensors.size > 0) {
       let sum = 0;
       for (const bytes of edge.tensors.values()) sum += Math.max(0, bytes);
-      layer.append(svg('text', { x: (x1 + x2) / 2 + 4, y: (y1 + y2) / 2, class: 'bytes' }, bytesText(sum)));
+      labels.append(svg('text', { x: (x1 + x2) / 2 + 4, y: (y1 + y2) / 2, class: 'bytes' }, bytesText(sum)));
     }
   }
 }
@@ -236,11 +239,12 @@ function draw() {
   layout(root);
   const world = $('world');
   world.replaceChildren();
-  const boxes = svg('g', {});
-  const lines = svg('g', { 'pointer-events': 'none' });
-  for (const child of root.children.values()) drawItem(boxes, child, child.x, child.y);
-  drawEdges(lines);
-  world.append(boxes, lines);
+  const layers = { frames: svg('g', {}), boxes: svg('g', {}) };
+  for (const child of root.children.values()) drawItem(layers, child, child.x, child.y);
+  const edges = svg('g', { 'pointer-events': 'none' });
+  const labels = svg('g', { 'pointer-events': 'none' });
+  drawEdges(edges, labels);
+  world.append(layers.frames, edges, layers.boxes, labels);
 }
 
 function row(table, head, text) {

@@ -34,9 +34,9 @@ KernelHarness::KernelHarness(int threads) : device_(threads) {
   step_.device = &device_;
 }
 
-StatusOr<std::vector<Tensor>> KernelHarness::Run(absl::string_view op, AttrMap attrs,
-                                                 std::vector<Tensor> inputs,
-                                                 std::vector<OutputSpec> outputs, Options options) {
+StatusOr<ReadyKernel> KernelHarness::Ready(absl::string_view op, AttrMap attrs,
+                                           std::vector<Tensor> inputs,
+                                           std::vector<OutputSpec> outputs, Options options) {
   const OpDef def{std::string(op)};
   const std::string name = "node";
   NodeSignature signature;
@@ -48,44 +48,46 @@ StatusOr<std::vector<Tensor>> KernelHarness::Run(absl::string_view op, AttrMap a
     signature.outputs.push_back(o.dtype);
     signature.host_outputs.push_back(false);
   }
-  KernelConstruction construction{name, def, attrs, signature, device_};
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, registry_.Create(construction));
+  ReadyKernel ready;
+  ready.step_ = &step_;
+  MR_ASSIGN_OR_RETURN(ready.kernel_, registry_.Create({name, def, attrs, signature, device_}));
 
   std::vector<Shape> input_shapes, output_shapes;
   std::vector<const Tensor*> host_values;
-  std::vector<Tensor*> input_pointers;
   for (Tensor& t : inputs) {
     input_shapes.push_back(t.shape());
     host_values.push_back(&t);
-    input_pointers.push_back(&t);
   }
-  std::vector<Tensor> results(outputs.size() + options.own_outputs);
+  ready.outputs_.resize(outputs.size() + options.own_outputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     output_shapes.push_back(outputs[i].shape);
+    Tensor& out = ready.outputs_[i];
     if (i == 0 && options.in_place >= 0) {
       const Tensor& from = inputs[options.in_place];
-      results[0] = Tensor::Adopt(outputs[0].dtype, outputs[0].shape,
-                                 const_cast<void*>(from.raw_data()), from.byte_size(), [from] {});
-    } else {
-      MR_ASSIGN_OR_RETURN(
-          results[i], Tensor::Allocate(device_.allocator(), outputs[i].dtype, outputs[i].shape));
-      // What a kernel does not write shows.
-      if (results[i].byte_size() > 0) {
-        std::memset(results[i].mutable_raw_data(), 0xAB, results[i].byte_size());
-      }
+      out = Tensor::Adopt(outputs[0].dtype, outputs[0].shape, const_cast<void*>(from.raw_data()),
+                          from.byte_size(), [from] {});
+      continue;
     }
+    MR_ASSIGN_OR_RETURN(out,
+                        Tensor::Allocate(device_.allocator(), outputs[i].dtype, outputs[i].shape));
+    // What a kernel does not write shows.
+    if (out.byte_size() > 0) std::memset(out.mutable_raw_data(), 0xAB, out.byte_size());
   }
-  MR_ASSIGN_OR_RETURN(std::unique_ptr<PreparedShapes> prepared,
-                      kernel->Prepare({input_shapes, output_shapes, host_values}));
-  KernelContext context(step_, input_pointers, absl::MakeSpan(results), prepared.get());
-  if (const AsyncKernel* async = kernel->async()) {
-    Status status = Internal("not done");
-    async->ComputeAsync(context, [&](Status s) { status = std::move(s); });
-    MR_RETURN_IF_ERROR(status);
-  } else {
-    MR_RETURN_IF_ERROR(kernel->Compute(context));
-  }
-  return results;
+  MR_ASSIGN_OR_RETURN(ready.prepared_,
+                      ready.kernel_->Prepare({input_shapes, output_shapes, host_values}));
+  ready.inputs_ = std::move(inputs);
+  return ready;
+}
+
+Status ReadyKernel::Run() {
+  std::vector<Tensor*> pointers;
+  for (Tensor& t : inputs_) pointers.push_back(&t);
+  KernelContext context(*step_, pointers, absl::MakeSpan(outputs_), prepared_.get());
+  const AsyncKernel* async = kernel_->async();
+  if (async == nullptr) return kernel_->Compute(context);
+  Status status = Internal("not done");
+  async->ComputeAsync(context, [&](Status s) { status = std::move(s); });
+  return status;
 }
 
 Tensor KernelHarness::RunOne(absl::string_view op, AttrMap attrs, std::vector<Tensor> inputs,

@@ -33,6 +33,21 @@ struct OutputSpec {
   Shape shape;
 };
 
+// A kernel that is made, prepared and given its outputs; to be run many times, as a step's is.
+class ReadyKernel {
+ public:
+  Status Run();
+  std::vector<Tensor>& outputs() { return outputs_; }
+
+ private:
+  friend class KernelHarness;
+  const StepContext* step_ = nullptr;
+  std::unique_ptr<Kernel> kernel_;
+  std::unique_ptr<PreparedShapes> prepared_;
+  std::vector<Tensor> inputs_;
+  std::vector<Tensor> outputs_;
+};
+
 // Runs single kernels of the CPU, as the executor would: made from attributes, prepared for the
 // shapes, with outputs allocated.
 class KernelHarness {
@@ -45,8 +60,15 @@ class KernelHarness {
     int own_outputs = 0;
     int in_place = -1;
   };
+  StatusOr<ReadyKernel> Ready(absl::string_view op, AttrMap attrs, std::vector<Tensor> inputs,
+                              std::vector<OutputSpec> outputs, Options options);
   StatusOr<std::vector<Tensor>> Run(absl::string_view op, AttrMap attrs, std::vector<Tensor> inputs,
-                                    std::vector<OutputSpec> outputs, Options options);
+                                    std::vector<OutputSpec> outputs, Options options) {
+    MR_ASSIGN_OR_RETURN(ReadyKernel ready, Ready(op, std::move(attrs), std::move(inputs),
+                                                 std::move(outputs), options));
+    MR_RETURN_IF_ERROR(ready.Run());
+    return std::move(ready.outputs());
+  }
   StatusOr<std::vector<Tensor>> Run(absl::string_view op, AttrMap attrs, std::vector<Tensor> inputs,
                                     std::vector<OutputSpec> outputs) {
     return Run(op, std::move(attrs), std::move(inputs), std::move(outputs), Options());

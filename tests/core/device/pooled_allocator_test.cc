@@ -132,14 +132,26 @@ TEST(PooledAllocatorTest, ReusesAndAccountsExactly) {
   EXPECT_FALSE(counts.alive);
 }
 
-TEST(PooledAllocatorTest, KeepsNoMoreThanThePeak) {
+TEST(PooledAllocatorTest, ChangingSizesDoNotPileUp) {
   const auto pool = NewPool();
   for (int round = 0; round < 100; ++round) {
     const size_t bytes = kMiB + round * 100000;  // a new class every few rounds
     pool->Deallocate(pool->Allocate(bytes), bytes);
     const AllocatorStats stats = pool->stats();
-    EXPECT_LE(stats.bytes_reserved, 2 * stats.peak_bytes_in_use);
+    EXPECT_LE(stats.bytes_reserved, 3 * stats.peak_bytes_in_use);
   }
+}
+
+TEST(PooledAllocatorTest, TwoPhasesWithSizesOfTheirOwnBothStayWarm) {
+  CountingSource::Counts counts;
+  const auto pool = PooledAllocator::Create(0, std::make_unique<CountingSource>(&counts));
+  for (int round = 0; round < 10; ++round) {
+    for (size_t bytes : {size_t{4096}, 8 * kMiB, 6 * kMiB}) {
+      pool->Deallocate(pool->Allocate(bytes), bytes);
+    }
+  }
+  EXPECT_EQ(counts.taken, 3);
+  EXPECT_EQ(counts.given, 0);
 }
 
 TEST(PooledAllocatorTest, TheLimitHoldsAndKeptBlocksYield) {

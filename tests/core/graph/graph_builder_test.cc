@@ -276,6 +276,7 @@ TEST_F(VariableTest, ScopesAroundAReadDoNotMoveIt) {
 }
 
 TEST(GraphBuilderTest, AHundredThousandNodesTakeNoTime) {
+  const ProcessorTimeLimit limit;
   GraphBuilder b(TestOps());
   Value x = Placeholder(b, {2}, "x");
   for (int i = 0; i < 100'000; ++i) {

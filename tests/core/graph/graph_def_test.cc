@@ -94,8 +94,8 @@ TEST(ImportTest, Errors) {
        "'a')"},
       {"node { name: 'a' op: 'NoOp' } node { name: 'a' op: 'NoOp' }",
        "NoOp 'a': another node has that name"},
-      {"node { name: 'y' op: 'Neg' input: 'x' } node { name: 'x1' op: 'NoOp' }",
-       "Neg 'y': input 0 (x) does not exist; did you mean 'x1'?"},
+      {"node { name: 'y' op: 'Neg' input: 'xs' } node { name: 'x' op: 'NoOp' }",
+       "Neg 'y': input 0 (xs) does not exist; did you mean 'x'?"},
       {"node { name: 'y' op: 'Neg' input: '' }", "Neg 'y': input 0 () does not exist"},
       {"node { name: 'y' op: 'Neg' input: '^' }", "Neg 'y': input 0 (^) does not exist"},
       {"node { name: 'a' op: 'Neg' input: 'b' } node { name: 'b' op: 'Neg' input: 'a' }",
@@ -108,7 +108,7 @@ TEST(ImportTest, Errors) {
       {"node { name: 'v' op: 'Placeholder' }",
        "Placeholder 'v': attribute 'dtype' (type) is missing"},
       {"node { name: 'a b' op: 'NoOp' }", "NoOp 'a b': not a name for a node"},
-      {"node { name: 'a' op: 'NoOp' device: '/nowhere:1' }", "NoOp 'a': "},
+      {"node { name: 'a' op: 'NoOp' device: '/job:' }", "NoOp 'a': "},
       {"node { name: 'c' op: 'Const' attr { key: 'dtype' value { type: DT_INT32 } } "
        "attr { key: 'value' value { tensor { dtype: DT_INT32 tensor_shape { dim { size: 3 } } "
        "tensor_content: 'abc' } } } }",
@@ -211,7 +211,6 @@ TEST(ParseGraphTest, GarbageIsDataLossAndPrintsNothing) {
       "garbage",
       "node { name: 'x' op }",
       "node { nom: 'x' }",
-      "node { name: \"x\xff\" }",
       binary.substr(0, binary.size() - 1),
       std::string(100, '\0'),
       std::string("\x0a\xff\xff\xff\xff\x0f", 6),
@@ -231,6 +230,7 @@ TEST(ParseGraphTest, GarbageIsDataLossAndPrintsNothing) {
 }
 
 TEST(GraphDefTest, AHundredThousandNodesTakeNoTime) {
+  const ProcessorTimeLimit limit;
   const Graph graph = ParseOrFail(ChainText(100'000));
   GraphDef def;
   ExportGraphDef(graph, &def);

@@ -210,6 +210,7 @@ TEST(GraphTest, RollbackTakesBackTheLastNodes) {
 }
 
 TEST(GraphTest, ManyControlInputsOfOneNodeTakeNoTime) {
+  const ProcessorTimeLimit limit;
   Graph graph = ParseOrFail(ChainText(100'000));
   NodeSpec spec = Spec("all", "NoOp", {});
   for (NodeId id = 0; id < graph.num_ids(); ++id) spec.control_inputs.push_back(id);

@@ -1,5 +1,7 @@
 #include "tests/core/graph/test_ops.h"
 
+#include <ctime>
+
 #include "core/framework/shape_context.h"
 #include "core/graph/gradients.h"
 #include "core/graph/graph_text.h"
@@ -252,5 +254,15 @@ std::string ChainText(int n) {
   }
   return text;
 }
+
+namespace {
+
+double ProcessorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+}  // namespace
+
+ProcessorTimeLimit::ProcessorTimeLimit(double seconds) : limit_(ProcessorSeconds() + seconds) {}
+
+ProcessorTimeLimit::~ProcessorTimeLimit() { EXPECT_LT(ProcessorSeconds(), limit_); }
 
 }  // namespace millrace

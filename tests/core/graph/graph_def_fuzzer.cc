@@ -1,0 +1,22 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "core/graph/graph_def.h"
+#include "core/graph/graph_text.h"
+#include "core/graph/verify.h"
+#include "tests/core/graph/test_ops.h"
+
+// Any bytes are read or refused; what is read is a valid graph, and goes out and in as it was.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static const auto& ops = *new auto(millrace::TestOps());
+  const auto graph =
+      millrace::ParseGraph({reinterpret_cast<const char*>(data), size}, "input", ops);
+  if (!graph.ok()) return 0;
+  if (!millrace::Verify(*graph).ok()) std::abort();
+  millrace::GraphDef def;
+  millrace::ExportGraphDef(*graph, &def);
+  const auto again = millrace::ParseGraph(def.SerializeAsString(), "export", ops);
+  if (!again.ok() || millrace::GraphToText(*again) != millrace::GraphToText(*graph)) std::abort();
+  return 0;
+}
