@@ -31,16 +31,14 @@ StatusOr<std::vector<DeviceInfo>> ReadDevices(const std::string& task,
 
 }  // namespace
 
-TaskDirectory::TaskDirectory(WorkerFactory* factory, std::string own_task, WorkerInterface* own,
+TaskDirectory::TaskDirectory(WorkerFactory* factory, WorkerInterface* own,
                              std::string build_version)
     : factory_(factory),
-      own_task_(std::move(own_task)),
       own_(own, [](WorkerInterface*) {}),
       build_version_(std::move(build_version)) {}
 
 std::shared_ptr<WorkerInterface> TaskDirectory::Connect(const std::string& task,
                                                         const std::string& address) {
-  if (own_ != nullptr && task == own_task_) return own_;
   if (factory_ == nullptr) return nullptr;
   MutexLock lock(mutex_);
   std::weak_ptr<WorkerInterface>& known = connections_[{task, address}];
@@ -53,7 +51,8 @@ std::shared_ptr<WorkerInterface> TaskDirectory::Connect(const std::string& task,
 }
 
 void TaskDirectory::Gather(std::vector<std::pair<std::string, std::string>> tasks,
-                           absl::Duration bound, absl::AnyInvocable<void(Inventory)> done) {
+                           const std::string& own_task, absl::Duration bound,
+                           absl::AnyInvocable<void(Inventory)> done) {
   if (tasks.empty()) {
     done({});
     return;
@@ -66,7 +65,8 @@ void TaskDirectory::Gather(std::vector<std::pair<std::string, std::string>> task
     gathering->inventory.addresses.insert(tasks.begin(), tasks.end());
   }
   for (auto& [task, address] : tasks) {
-    std::shared_ptr<WorkerInterface> worker = Connect(task, address);
+    std::shared_ptr<WorkerInterface> worker =
+        own_ != nullptr && task == own_task ? own_ : Connect(task, address);
     auto on_answer = [gathering, task, address, worker](Status status,
                                                         GetStatusResponse& response) {
       TaskLife life{task, address, response.incarnation(), worker, {}};

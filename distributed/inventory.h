@@ -24,22 +24,20 @@ struct Inventory {
 // Finds out which tasks are there. Thread-safe.
 class TaskDirectory {
  public:
-  // `own`: the worker of the task `own_task`, reached without a connection; may be null. Both
-  // outlive the directory and its calls.
-  TaskDirectory(WorkerFactory* factory, std::string own_task, WorkerInterface* own,
-                std::string build_version);
+  // `own`: the worker of this process, reached without a connection; may be null. Both outlive the
+  // directory and its calls.
+  TaskDirectory(WorkerFactory* factory, WorkerInterface* own, std::string build_version);
 
   // Asks all tasks (name, address) at once, for so long at most; one whose connection is refused
-  // is absent at once.
-  void Gather(std::vector<std::pair<std::string, std::string>> tasks, absl::Duration bound,
-              absl::AnyInvocable<void(Inventory)> done);
+  // is absent at once. `own_task`: the name of the one that is in this process.
+  void Gather(std::vector<std::pair<std::string, std::string>> tasks, const std::string& own_task,
+              absl::Duration bound, absl::AnyInvocable<void(Inventory)> done);
 
  private:
   // One connection an address, for as long as something uses it.
   std::shared_ptr<WorkerInterface> Connect(const std::string& task, const std::string& address);
 
   WorkerFactory* const factory_;
-  const std::string own_task_;
   const std::shared_ptr<WorkerInterface> own_;
   const std::string build_version_;
   Mutex mutex_;

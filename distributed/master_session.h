@@ -23,11 +23,13 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
     std::string handle;
     uint64_t id = 0;  // on the workers: random, never reused
     SessionSettings settings;
+    ClusterSpec cluster;   // empty: the own task only
+    std::string own_task;  // what the master's own task is called
     PlannerOptions planner;
     absl::Duration idle_lease;
   };
   MasterSession(std::shared_ptr<MasterContext> context, Options options,
-                std::shared_ptr<const Graph> graph, const GraphDef& def);
+                std::shared_ptr<const Graph> graph);
   // REQUIRES: called once, before all else.
   void Init(Inventory inventory);
 
@@ -80,8 +82,6 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   mutable Mutex mutex_;
   std::shared_ptr<const Graph> graph_ ABSL_GUARDED_BY(mutex_);
   int64_t graph_version_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::string last_extension_ ABSL_GUARDED_BY(mutex_);  // its fingerprint
-  bool extending_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t last_touch_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<uint64_t> running_ ABSL_GUARDED_BY(mutex_);

@@ -148,7 +148,7 @@ bool SessionPlans::LookForAbsent(std::shared_ptr<const Graph> graph,
     }
   }
   context_->directory.Gather(
-      {wanted.begin(), wanted.end()}, context_->options.inventory_bound,
+      {wanted.begin(), wanted.end()}, options_.own_task, context_->options.inventory_bound,
       [self = shared_from_this(), graph = std::move(graph), signature](Inventory found) {
         {
           MutexLock lock(self->mutex_);

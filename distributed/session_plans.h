@@ -21,7 +21,7 @@ namespace millrace {
 struct MasterContext {
   explicit MasterContext(MasterOptions given)
       : options(std::move(given)),
-        directory(options.workers, options.task, options.own_worker, options.build_version),
+        directory(options.workers, options.own_worker, options.build_version),
         monitor(std::make_shared<TaskMonitor>(options.environment, options.monitor)) {}
   ~MasterContext() {
     monitor = nullptr;
@@ -43,7 +43,8 @@ class SessionPlans : public std::enable_shared_from_this<SessionPlans> {
   using Done = absl::AnyInvocable<void(StatusOr<std::shared_ptr<MasterPlan>>)>;
 
   struct Options {
-    uint64_t session = 0;      // its incarnation on the workers
+    uint64_t session = 0;  // its incarnation on the workers
+    std::string own_task;  // what the master's own task is called
     PlannerOptions planner;
     std::function<uint64_t()> ended_below;  // see TaskMonitor::Watch
   };

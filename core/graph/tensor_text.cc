@@ -104,7 +104,7 @@ StatusOr<std::vector<T>> TakeValues(TextCursor& cursor, const Shape& shape, Pars
     if (static_cast<int64_t>(values.size()) == shape.num_elements()) {
       return cursor.Error(StrCat("expected ')' after ", values.size(), " values"));
     }
-    T value;
+    T value{};
     if (!parse(&value)) return cursor.ErrorAt(column, "expected a value of the tensor");
     values.push_back(std::move(value));
   }

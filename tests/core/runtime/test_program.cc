@@ -212,6 +212,7 @@ void RegisterTestKernels(KernelRegistry& registry, Hooks& hooks) {
   AddVariableKernels(registry);
   AddCommKernels(registry);
   AddHookKernels(registry, hooks);
+  EXPECT_TRUE(TestOps()->status().ok()) << TestOps()->status();
   EXPECT_TRUE(registry.status().ok()) << registry.status();
 }
 
