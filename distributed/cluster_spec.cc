@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,7 +12,6 @@
 #include "core/framework/cluster.pb.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
-#include "nlohmann/json.hpp"
 
 namespace millrace {
 namespace {
@@ -137,8 +137,7 @@ StatusOr<std::vector<std::string>> JsonAddresses(const std::string& job, const J
     for (const auto& [key, address] : value.items()) {
       int64_t number;
       if (!absl::SimpleAtoi(key, &number) || !address.is_string()) {
-        return InvalidArgument("job '", job, "': '", key,
-                               "' is not a task number with an address");
+        return InvalidArgument("job '", job, "': '", key, "' is not a task number with an address");
       }
       tasks[number] = address.get<std::string>();
     }
@@ -185,7 +184,7 @@ StatusOr<ClusterSpec> ParseJson(absl::string_view text) {
 
 StatusOr<ClusterSpec> ClusterSpec::Parse(absl::string_view text) {
   const absl::string_view stripped = absl::StripAsciiWhitespace(text);
-  StatusOr<ClusterSpec> spec = absl::StartsWith(stripped, "{")  ? ParseJson(stripped)
+  StatusOr<ClusterSpec> spec = absl::StartsWith(stripped, "{")    ? ParseJson(stripped)
                                : absl::StrContains(stripped, '{') ? ParseTextProto(stripped)
                                                                   : ParseList(stripped);
   if (spec.ok() && spec->empty()) return InvalidArgument("cluster spec names no job");

@@ -1,43 +1,27 @@
 #include "distributed/master.h"
 
 #include <algorithm>
-#include <set>
+#include <deque>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "core/graph/graph_def.h"
 #include "distributed/device_proto.h"
 #include "distributed/inventory.h"
 #include "distributed/master_session.h"
-#include "distributed/task_call.h"
+#include "distributed/reset_tasks.h"
+#include "distributed/session_setup.h"
 
 namespace millrace {
 namespace {
 
-using Tasks = std::vector<std::pair<std::string, std::string>>;  // name, address
-
-constexpr absl::Duration kResetTimeout = absl::Seconds(10);
 constexpr size_t kMostCreateRequests = 1024;
 
 template <typename Response>
 void Answer(const Status& status, Response* response, CallDone& done) {
   SetStatus(status, response->mutable_status());
   done(absl::OkStatus());
-}
-
-bool MatchesFilters(const std::string& task,
-                    const google::protobuf::RepeatedPtrField<std::string>& filters) {
-  if (filters.empty()) return true;
-  const StatusOr<DeviceName> name = DeviceName::Parse(task);
-  return std::any_of(filters.begin(), filters.end(), [&](const std::string& filter) {
-    StatusOr<DeviceName> pattern = DeviceName::Parse(filter);
-    if (!pattern.ok() || !name.ok()) return false;
-    pattern->type.reset();
-    pattern->index.reset();
-    return name->Matches(*pattern);
-  });
 }
 
 }  // namespace
@@ -100,6 +84,20 @@ class Master::Impl : public std::enable_shared_from_this<Master::Impl> {
         });
   }
 
+  // Answers with what `work` gives; it takes long, so not on the caller's thread.
+  template <typename Request, typename Response>
+  void Work(const Request* request, Response* response, CallDone done,
+            absl::AnyInvocable<Status(MasterSession&)> work) {
+    const StatusOr<std::shared_ptr<MasterContext>> context = Enter();
+    const StatusOr<std::shared_ptr<MasterSession>> session = Find(request->session_handle());
+    if (!session.ok()) return Answer(session.status(), response, done);
+    if (!context.ok()) return Answer(context.status(), response, done);
+    (*context)->options.environment.scheduler->Schedule(
+        [session = *session, response, done = std::move(done), work = std::move(work)]() mutable {
+          Answer(work(*session), response, done);
+        });
+  }
+
   void CloseSession(const std::string& handle, const Status& reason,
                     absl::AnyInvocable<void()> done) {
     std::shared_ptr<MasterSession> session;
@@ -122,49 +120,53 @@ class Master::Impl : public std::enable_shared_from_this<Master::Impl> {
     if (!request->session_handle().empty()) {
       const StatusOr<std::shared_ptr<MasterSession>> session = Find(request->session_handle());
       if (session.ok()) {
-        ListInto((*session)->devices(), (*session)->absent_tasks(),
-                 (*session)->options().own_task, response);
+        ListInto((*session)->devices(), (*session)->absent_tasks(), (*session)->options().own_task,
+                 response);
       }
       return Answer(session.status(), response, done);
     }
     const MasterOptions& options = (*context)->options;
-    const std::string own_task = OwnTask(options.cluster, options).value_or(options.task);
-    (*context)->directory.Gather(
-        TasksOf(options.cluster, own_task), own_task, options.inventory_bound,
-        [context = *context, own_task, response,
-         done = std::move(done)](Inventory inventory) mutable {
-          std::vector<DeviceInfo> devices;
-          std::vector<std::string> absent;
-          for (const auto& [task, life] : inventory.present) {
-            devices.insert(devices.end(), life.devices.begin(), life.devices.end());
-          }
-          for (const auto& [task, reason] : inventory.absent) absent.push_back(task);
-          ListInto(devices, absent, own_task, response);
-          Answer(absl::OkStatus(), response, done);
-        });
+    const StatusOr<SessionSetup> setup = MakeSessionSetup(SessionSettings(), options);
+    if (!setup.ok()) return Answer(setup.status(), response, done);
+    (*context)->directory.Gather(setup->tasks, setup->own_task, options.inventory_bound,
+                                 [context = *context, own_task = setup->own_task, response,
+                                  done = std::move(done)](Inventory inventory) mutable {
+                                   std::vector<DeviceInfo> devices;
+                                   std::vector<std::string> absent;
+                                   for (const auto& [task, life] : inventory.present) {
+                                     devices.insert(devices.end(), life.devices.begin(),
+                                                    life.devices.end());
+                                   }
+                                   for (const auto& [task, reason] : inventory.absent)
+                                     absent.push_back(task);
+                                   ListInto(devices, absent, own_task, response);
+                                   Answer(absl::OkStatus(), response, done);
+                                 });
   }
 
   void Reset(const ResetRequest* request, ResetResponse* response, CallDone done) {
     const StatusOr<std::shared_ptr<MasterContext>> context = Enter();
     if (!context.ok()) return Answer(context.status(), response, done);
-    const MasterOptions& options = (*context)->options;
-    ClusterSpec cluster = options.cluster;
-    std::string own_task = OwnTask(cluster, options).value_or(options.task);
+    SessionSettings settings;
     if (!request->session_handle().empty()) {
       const StatusOr<std::shared_ptr<MasterSession>> session = Find(request->session_handle());
       if (!session.ok()) return Answer(session.status(), response, done);
-      cluster = (*session)->options().cluster;
-      own_task = (*session)->options().own_task;
+      settings = (*session)->options().settings;
     }
-    Tasks tasks = TasksOf(cluster, own_task);
-    std::erase_if(tasks, [&](const auto& task) {
-      return !MatchesFilters(task.first, request->device_filters());
-    });
+    StatusOr<SessionSetup> setup = MakeSessionSetup(settings, (*context)->options);
+    if (!setup.ok()) return Answer(setup.status(), response, done);
+    const std::vector<std::string> filters(request->device_filters().begin(),
+                                           request->device_filters().end());
+    std::erase_if(setup->tasks,
+                  [&](const auto& task) { return !MatchesFilters(task.first, filters); });
     (*context)->directory.Gather(
-        std::move(tasks), own_task, options.inventory_bound,
-        [context = *context, request, response, done = std::move(done)](
-            Inventory inventory) mutable {
-          ResetPresent(std::move(context), inventory, *request, response, std::move(done));
+        std::move(setup->tasks), setup->own_task, (*context)->options.inventory_bound,
+        [context = *context, request, response,
+         done = std::move(done)](const Inventory& inventory) mutable {
+          ResetTasks(inventory, {request->container().begin(), request->container().end()},
+                     [context, response, done = std::move(done)](const Status& status) mutable {
+                       Answer(status, response, done);
+                     });
         });
   }
 
@@ -220,67 +222,10 @@ class Master::Impl : public std::enable_shared_from_this<Master::Impl> {
     }
   };
 
-  static StatusOr<ClusterSpec> ClusterOf(const SessionSettings& settings,
-                                         const MasterOptions& options) {
-    if (settings.cluster().empty()) return options.cluster;
-    StatusOr<ClusterSpec> cluster = ClusterSpec::Parse(settings.cluster());
-    if (!cluster.ok()) return Annotate(cluster.status(), "the session's cluster");
-    return cluster;
-  }
-
-  // What the cluster calls the master's own task.
-  static StatusOr<std::string> OwnTask(const ClusterSpec& cluster, const MasterOptions& options) {
-    if (cluster.empty()) return options.task;
-    bool has_name = false;
-    for (const auto& [task, address] : cluster.Tasks()) {
-      if (!options.address.empty() && address == options.address) return task;
-      has_name = has_name || task == options.task;
-    }
-    if (has_name) return options.task;
-    return InvalidArgument("the cluster ", cluster.ToString(), " has no task that is this master: ",
-                           options.task, options.address.empty() ? "" : ", which listens at ",
-                           options.address);
-  }
-
-  static Tasks TasksOf(const ClusterSpec& cluster, const std::string& own_task) {
-    if (cluster.empty()) return {{own_task, ""}};
-    return cluster.Tasks();
-  }
-
-  static StatusOr<PlannerOptions> PlannerOf(const SessionSettings& settings,
-                                            const std::string& own_task,
-                                            const MasterOptions& options) {
-    PlannerOptions planner = options.planner;
-    planner.placer.soft_placement =
-        planner.placer.soft_placement || settings.soft_placement();
-    if (settings.policy().empty()) {
-      if (planner.placer.default_device == DeviceName()) {
-        MR_ASSIGN_OR_RETURN(planner.placer.default_device, DeviceName::Parse(own_task));
-      }
-      return planner;
-    }
-    planner.placer.default_device = DeviceName();
-    planner.policy = nullptr;
-    const auto found = options.policies.find(settings.policy());
-    if (found != options.policies.end()) {
-      planner.policy = found->second;
-    } else if (settings.policy() != "round_robin") {
-      std::set<std::string> names = {"round_robin"};
-      for (const auto& [name, policy] : options.policies) names.insert(name);
-      return InvalidArgument("there is no placement policy '", settings.policy(), "'; there is ",
-                             absl::StrJoin(names, ", "));
-    }
-    return planner;
-  }
-
   void Create(const std::shared_ptr<MasterContext>& context, const CreateSessionRequest& request,
               const std::shared_ptr<Creation>& creation) {
-    StatusOr<ClusterSpec> cluster = ClusterOf(request.settings(), context->options);
-    if (!cluster.ok()) return Settle(request, *creation, cluster.status());
-    const StatusOr<std::string> own_task = OwnTask(*cluster, context->options);
-    if (!own_task.ok()) return Settle(request, *creation, own_task.status());
-    StatusOr<PlannerOptions> planner = PlannerOf(request.settings(), *own_task, context->options);
-    if (!planner.ok()) return Settle(request, *creation, planner.status());
+    StatusOr<SessionSetup> setup = MakeSessionSetup(request.settings(), context->options);
+    if (!setup.ok()) return Settle(request, *creation, setup.status());
     auto graph = std::make_shared<Graph>(context->options.ops);
     if (Status status = ImportGraphDef(request.graph_def(), *graph); !status.ok()) {
       return Settle(request, *creation, Annotate(status, name_));
@@ -290,17 +235,15 @@ class Master::Impl : public std::enable_shared_from_this<Master::Impl> {
     while (options.id == 0) options.id = entropy.Next();
     options.handle = absl::StrFormat("%016x%016x", entropy.Next(), entropy.Next());
     options.settings = request.settings();
-    options.own_task = *own_task;
-    Tasks tasks = TasksOf(*cluster, *own_task);
-    options.cluster = *std::move(cluster);
-    options.planner = *std::move(planner);
+    options.own_task = setup->own_task;
+    options.planner = std::move(setup->planner);
     options.idle_lease = request.settings().idle_lease_seconds() > 0
                              ? absl::Seconds(request.settings().idle_lease_seconds())
                              : context->options.idle_lease;
     const auto session =
         std::make_shared<MasterSession>(context, std::move(options), std::move(graph));
     context->directory.Gather(
-        std::move(tasks), *own_task, context->options.inventory_bound,
+        std::move(setup->tasks), setup->own_task, context->options.inventory_bound,
         [self = shared_from_this(), session, creation, &request](Inventory inventory) {
           self->OnInventory(session, creation, request, std::move(inventory));
         });
@@ -361,52 +304,6 @@ class Master::Impl : public std::enable_shared_from_this<Master::Impl> {
     for (const std::string& task : absent) response->add_absent_task(task);
   }
 
-  static void ResetPresent(std::shared_ptr<MasterContext> context, const Inventory& inventory,
-                           const ResetRequest& request, ResetResponse* response, CallDone done) {
-    struct Resetting {
-      std::shared_ptr<MasterContext> context;
-      ResetResponse* response;
-      CallDone done;
-      Mutex mutex;
-      size_t left ABSL_GUARDED_BY(mutex) = 1;
-      Status error ABSL_GUARDED_BY(mutex);
-
-      void Answered(const Status& status) {
-        Status outcome;
-        {
-          MutexLock lock(mutex);
-          if (!status.ok() && error.ok()) error = status;
-          if (--left > 0) return;
-          outcome = error;
-        }
-        Answer(outcome, response, done);
-      }
-    };
-    const auto resetting = std::make_shared<Resetting>();
-    resetting->context = std::move(context);
-    resetting->response = response;
-    resetting->done = std::move(done);
-    {
-      MutexLock lock(resetting->mutex);
-      resetting->left += inventory.present.size();
-      for (const auto& [task, reason] : inventory.absent) {
-        // Where nobody listens there is nothing to drop; who is silent may still hold variables.
-        if (reason.code() == absl::StatusCode::kUnavailable) continue;
-        if (resetting->error.ok()) resetting->error = Annotate(reason, StrCat("reset of ", task));
-      }
-    }
-    for (const auto& [task, life] : inventory.present) {
-      WorkerResetRequest reset;
-      reset.set_incarnation(life.incarnation);
-      *reset.mutable_container() = request.container();
-      CallTask(life.worker, task, &WorkerInterface::Reset, std::move(reset), kResetTimeout,
-               Cancellation(), [resetting](const Status& status, WorkerResetResponse&) {
-                 resetting->Answered(status);
-               });
-    }
-    resetting->Answered(absl::OkStatus());
-  }
-
   // Looks four times in the shortest lease; only while there are sessions.
   void ArmLease(const MasterContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (lease_timer_ != 0 || sessions_.empty()) return;
@@ -437,8 +334,8 @@ class Master::Impl : public std::enable_shared_from_this<Master::Impl> {
       ArmLease(**context);
     }
     for (const auto& [handle, lease] : idle) {
-      CloseSession(handle, Aborted("the session was idle for more than ",
-                                   absl::FormatDuration(lease)),
+      CloseSession(handle,
+                   Aborted("the session was idle for more than ", absl::FormatDuration(lease)),
                    [] {});
     }
   }
@@ -468,11 +365,11 @@ void Master::CreateSession(const CreateSessionRequest* request, CreateSessionRes
 
 void Master::ExtendSession(const ExtendSessionRequest* request, ExtendSessionResponse* response,
                            const CallOptions&, CallDone done) {
-  const StatusOr<std::shared_ptr<MasterSession>> session = impl_->Find(request->session_handle());
-  if (!session.ok()) return Answer(session.status(), response, done);
-  const StatusOr<int64_t> version = (*session)->Extend(*request);
-  if (version.ok()) response->set_new_graph_version(*version);
-  Answer(version.status(), response, done);
+  impl_->Work(request, response, std::move(done), [request, response](MasterSession& session) {
+    const StatusOr<int64_t> version = session.Extend(*request);
+    if (version.ok()) response->set_new_graph_version(*version);
+    return version.status();
+  });
 }
 
 void Master::RunStep(const RunStepRequest* request, RunStepResponse* response,
@@ -500,17 +397,16 @@ void Master::RunPrepared(const RunPreparedRequest* request, RunPreparedResponse*
 
 void Master::DescribeStep(const DescribeStepRequest* request, DescribeStepResponse* response,
                           const CallOptions&, CallDone done) {
-  const StatusOr<std::shared_ptr<MasterSession>> session = impl_->Find(request->session_handle());
-  if (!session.ok()) return Answer(session.status(), response, done);
-  Answer((*session)->Describe(request->step_handle(), response), response, done);
+  impl_->Work(request, response, std::move(done), [request, response](MasterSession& session) {
+    return session.Describe(request->step_handle(), response);
+  });
 }
 
 void Master::CloseSession(const CloseSessionRequest* request, CloseSessionResponse* response,
                           const CallOptions&, CallDone done) {
-  impl_->CloseSession(request->session_handle(), Cancelled("the session was closed"),
-                      [response, done = std::move(done)]() mutable {
-                        Answer(absl::OkStatus(), response, done);
-                      });
+  impl_->CloseSession(
+      request->session_handle(), Cancelled("the session was closed"),
+      [response, done = std::move(done)]() mutable { Answer(absl::OkStatus(), response, done); });
 }
 
 void Master::ListDevices(const ListDevicesRequest* request, ListDevicesResponse* response,

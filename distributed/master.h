@@ -59,10 +59,10 @@ class Master final : public MasterInterface {
                      const CallOptions& options, CallDone done) override;
   void ExtendSession(const ExtendSessionRequest* request, ExtendSessionResponse* response,
                      const CallOptions& options, CallDone done) override;
-  void RunStep(const RunStepRequest* request, RunStepResponse* response,
-               const CallOptions& options, CallDone done) override;
-  void Prepare(const PrepareRequest* request, PrepareResponse* response,
-               const CallOptions& options, CallDone done) override;
+  void RunStep(const RunStepRequest* request, RunStepResponse* response, const CallOptions& options,
+               CallDone done) override;
+  void Prepare(const PrepareRequest* request, PrepareResponse* response, const CallOptions& options,
+               CallDone done) override;
   void RunPrepared(const RunPreparedRequest* request, RunPreparedResponse* response,
                    const CallOptions& options, CallDone done) override;
   void DescribeStep(const DescribeStepRequest* request, DescribeStepResponse* response,

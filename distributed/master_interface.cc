@@ -47,8 +47,8 @@ void SetStatus(const Status& status, StatusMessage* message) {
 
 Status ToStatus(const StatusMessage& message) {
   if (message.code() == 0) return absl::OkStatus();
-  const bool known = message.code() > 0 &&
-                     message.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated);
+  const bool known =
+      message.code() > 0 && message.code() <= static_cast<int>(absl::StatusCode::kUnauthenticated);
   return Status(known ? static_cast<absl::StatusCode>(message.code()) : absl::StatusCode::kUnknown,
                 message.message());
 }

@@ -99,8 +99,8 @@ StatusOr<int64_t> MasterSession::Extend(const ExtendSessionRequest& request) {
                               request.current_graph_version());
   };
   if (request.current_graph_version() != version) {
-    const bool repeat = request.current_graph_version() + 1 == version &&
-                        HasAllNodes(*base, request.graph_def());
+    const bool repeat =
+        request.current_graph_version() + 1 == version && HasAllNodes(*base, request.graph_def());
     if (!repeat) return wrong_version();
     return version;
   }
@@ -150,8 +150,7 @@ void MasterSession::RunPrepared(const RunPreparedRequest* request, RunPreparedRe
   ReplyCache::Key key(kByRunPrepared, request->request_id());
   if (request->request_id() == 0) key = replies_->PrivateKey();
   const std::optional<Cancellation> stop = replies_->Join(
-      key, options.cancellation,
-      [response, done = std::move(done)](StepOutcome outcome) mutable {
+      key, options.cancellation, [response, done = std::move(done)](StepOutcome outcome) mutable {
         SetStatus(outcome.status, response->mutable_status());
         response->set_step_id(outcome.step);
         for (TensorProto& fetch : outcome.fetches) *response->add_fetch() = std::move(fetch);
@@ -177,13 +176,13 @@ void MasterSession::RunStep(const RunStepRequest* request, RunStepResponse* resp
                             const CallOptions& options, CallDone done) {
   ReplyCache::Key key(kByRunStep, static_cast<uint64_t>(request->request_id()));
   if (request->request_id() == 0) key = replies_->PrivateKey();
-  const std::optional<Cancellation> stop = replies_->Join(
-      key, options.cancellation,
-      [request, response, done = std::move(done)](StepOutcome outcome) mutable {
-        const Status status = outcome.status;
-        FillResponse(*request, std::move(outcome), response);
-        done(request->store_errors_in_response_body() ? absl::OkStatus() : status);
-      });
+  const std::optional<Cancellation> stop =
+      replies_->Join(key, options.cancellation,
+                     [request, response, done = std::move(done)](StepOutcome outcome) mutable {
+                       const Status status = outcome.status;
+                       FillResponse(*request, std::move(outcome), response);
+                       done(request->store_errors_in_response_body() ? absl::OkStatus() : status);
+                     });
   if (!stop.has_value()) return;
   const auto fail = [this, key](const Status& status) {
     StepOutcome outcome;
@@ -252,9 +251,7 @@ void MasterSession::Run(std::shared_ptr<MasterPlan> plan, const Feeds& feeds,
   const auto coordinator = std::make_shared<StepCoordinator>(std::move(plan), std::move(options));
   coordinator->Start(
       std::move(requests), stop,
-      [replies = replies_, key](StepOutcome outcome) {
-        replies->Finish(key, std::move(outcome));
-      },
+      [replies = replies_, key](StepOutcome outcome) { replies->Finish(key, std::move(outcome)); },
       [self = shared_from_this(), step] { self->OnStepEnded(step); });
 }
 

@@ -15,15 +15,14 @@
 
 namespace millrace {
 
-// One client's graph and its steps. Made by std::make_shared, then Init. Thread-safe; no callback is
-// called under its lock.
+// One client's graph and its steps. Made by std::make_shared, then Init. Thread-safe; no callback
+// is called under its lock.
 class MasterSession : public std::enable_shared_from_this<MasterSession> {
  public:
   struct Options {
     std::string handle;
     uint64_t id = 0;  // on the workers: random, never reused
     SessionSettings settings;
-    ClusterSpec cluster;   // empty: the own task only
     std::string own_task;  // what the master's own task is called
     PlannerOptions planner;
     absl::Duration idle_lease;
@@ -41,8 +40,8 @@ class MasterSession : public std::enable_shared_from_this<MasterSession> {
   void Prepare(const PrepareRequest* request, PrepareResponse* response, CallDone done);
   void RunPrepared(const RunPreparedRequest* request, RunPreparedResponse* response,
                    const CallOptions& options, CallDone done);
-  void RunStep(const RunStepRequest* request, RunStepResponse* response,
-               const CallOptions& options, CallDone done);
+  void RunStep(const RunStepRequest* request, RunStepResponse* response, const CallOptions& options,
+               CallDone done);
   Status Describe(uint64_t step_handle, DescribeStepResponse* response) const;
   std::vector<DeviceInfo> devices() const { return plans_->devices(); }
   std::vector<std::string> absent_tasks() const { return plans_->absent_tasks(); }

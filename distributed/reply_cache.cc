@@ -133,7 +133,8 @@ StepOutcome ReplyCache::OutcomeOf(const Entry& entry) {
   outcome.step = entry.step;
   outcome.status = entry.status;
   if (entry.status.ok()) {
-    outcome.status = Aborted("step ", entry.step, " took effect, but its reply is not kept any more");
+    outcome.status =
+        Aborted("step ", entry.step, " took effect, but its reply is not kept any more");
   }
   return outcome;
 }

@@ -30,9 +30,9 @@ std::vector<AbsentRequest> FindAbsentRequests(const Graph& graph, const StepSign
     if (!checked.emplace(node.requested_device(), true).second) continue;
     const StatusOr<DeviceName> request = DeviceName::Parse(node.requested_device());
     if (!request.ok()) continue;
-    const bool there = std::any_of(
-        devices.begin(), devices.end(),
-        [&](const DeviceInfo& device) { return device.name.Matches(*request); });
+    const bool there = std::any_of(devices.begin(), devices.end(), [&](const DeviceInfo& device) {
+      return device.name.Matches(*request);
+    });
     if (there) continue;
     for (const auto& [task, reason] : absent) {
       const StatusOr<DeviceName> name = DeviceName::Parse(task);
@@ -114,15 +114,14 @@ void SessionPlans::Plan(std::shared_ptr<const Graph> graph, const StepSignature&
     MutexLock lock(mutex_);
     pins_.merge(PinsOf(planned->placed, planned->report.decisions));
   }
-  StatusOr<std::shared_ptr<MasterPlan>> plan =
-      MasterPlan::Create(id, *std::move(planned), *graph,
-                         [this](const std::string& task) { return WatchOf(task); });
+  StatusOr<std::shared_ptr<MasterPlan>> plan = MasterPlan::Create(
+      id, *std::move(planned), *graph, [this](const std::string& task) { return WatchOf(task); });
   if (!plan.ok()) return Settle(signature.Key(), plan.status());
   Register(*std::move(plan));
 }
 
-bool SessionPlans::LookForAbsent(std::shared_ptr<const Graph> graph,
-                                 const StepSignature& signature, bool retried) {
+bool SessionPlans::LookForAbsent(std::shared_ptr<const Graph> graph, const StepSignature& signature,
+                                 bool retried) {
   std::map<std::string, Status> absent;
   {
     MutexLock lock(mutex_);
@@ -134,9 +133,8 @@ bool SessionPlans::LookForAbsent(std::shared_ptr<const Graph> graph,
   if (retried) {
     const AbsentRequest& first = requests[0];
     const Status& reason = absent[first.task];
-    Settle(signature.Key(),
-           Unavailable("node '", first.node, "' is to run on ", first.request, ", but ", first.task,
-                       " is absent: ", reason.message()));
+    Settle(signature.Key(), Unavailable("node '", first.node, "' is to run on ", first.request,
+                                        ", but ", first.task, " is absent: ", reason.message()));
     return true;
   }
   // They may have started since the session looked.
@@ -168,11 +166,11 @@ StatusOr<std::shared_ptr<TaskWatch>> SessionPlans::WatchOf(const std::string& ta
   MutexLock lock(mutex_);
   if (!ended_.ok()) return ended_;
   const auto life = inventory_.present.find(task);
-  if (life == inventory_.present.end()) return Internal("the plan uses ", task, ", which is absent");
+  if (life == inventory_.present.end())
+    return Internal("the plan uses ", task, ", which is absent");
   SessionTask& known = tasks_[task];
   if (known.watch == nullptr) {
-    known.watch =
-        context_->monitor->Watch(life->second, options_.session, options_.ended_below);
+    known.watch = context_->monitor->Watch(life->second, options_.session, options_.ended_below);
     known.peers.insert(task);
   }
   return known.watch;
@@ -244,12 +242,12 @@ void SessionPlans::RegisterWithWorker(const std::shared_ptr<Registration>& regis
   request.set_incarnation(to.watch->life().incarnation);
   request.set_session(options_.session);
   // Kernels may take any time to be made; a task that is down ends the call.
-  CallTask(to.watch->life().worker, to.task, &WorkerInterface::RegisterPlan, std::move(request),
-           absl::InfiniteDuration(), to.watch->down(),
-           [self = shared_from_this(), registration, part](const Status& status,
-                                                           RegisterPlanResponse&) {
-             self->OnRegistered(registration, part, status);
-           });
+  CallTask(
+      to.watch->life().worker, to.task, &WorkerInterface::RegisterPlan, std::move(request),
+      absl::InfiniteDuration(), to.watch->down(),
+      [self = shared_from_this(), registration, part](const Status& status, RegisterPlanResponse&) {
+        self->OnRegistered(registration, part, status);
+      });
 }
 
 void SessionPlans::OnRegistered(const std::shared_ptr<Registration>& registration, size_t /*part*/,

@@ -32,8 +32,8 @@ void StepCoordinator::Start(std::vector<WorkerRunStepRequest> requests, Cancella
     outcome_.fetches.resize(fetches);
     fetched_.resize(fetches);
     if (parts > 0 && options_.timeout != absl::InfiniteDuration()) {
-      timeout_timer_ = options_.environment.timers->After(
-          options_.timeout, [weak = weak_from_this()] {
+      timeout_timer_ =
+          options_.environment.timers->After(options_.timeout, [weak = weak_from_this()] {
             if (const std::shared_ptr<StepCoordinator> self = weak.lock()) self->OnTimeout();
           });
     }
@@ -114,8 +114,8 @@ void StepCoordinator::OnTimeout() {
     }
   }
   Fail(DeadlineExceeded("step ", options_.step, " took longer than its timeout of ",
-                        absl::FormatDuration(options_.timeout), "; still at it: ",
-                        absl::StrJoin(busy, ", ")),
+                        absl::FormatDuration(options_.timeout),
+                        "; still at it: ", absl::StrJoin(busy, ", ")),
        options_.cancel_grace);
 }
 
@@ -179,8 +179,9 @@ void StepCoordinator::OnAllAnswered() {
     cause = cause_;
     sent = std::move(sent_);
     if (!cause.ok()) {
-      const auto updating = std::count_if(plan_->parts().begin(), plan_->parts().end(),
-                                          [](const MasterPlan::Part& part) { return part.updates; });
+      const auto updating =
+          std::count_if(plan_->parts().begin(), plan_->parts().end(),
+                        [](const MasterPlan::Part& part) { return part.updates; });
       for (size_t i = 0; i < tasks_.size(); ++i) {
         if (tasks_[i].updated) torn.push_back(i);
       }

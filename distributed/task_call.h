@@ -33,24 +33,24 @@ void CallTask(std::shared_ptr<WorkerInterface> worker, std::string task,
     Cancellation end;
     absl::AnyInvocable<void(const Status&, Response&)> done;
   };
-  auto call = std::make_shared<Call>(Call{std::move(worker), std::move(task), std::move(request),
-                                          {}, std::move(end), std::move(done)});
+  auto call = std::make_shared<Call>(Call{
+      std::move(worker), std::move(task), std::move(request), {}, std::move(end), std::move(done)});
   CallOptions options;
   options.timeout = timeout;
   options.cancellation = &call->end;
   Call& made = *call;
-  ((*made.worker).*method)(
-      &made.request, &made.response, options, [call = std::move(call)](Status status) {
-        if (status.ok()) {
-          status = ToStatus(call->response.status());
-        } else if (call->end.cancelled()) {
-          status = call->end.reason();
-        }
-        if (!status.ok() && !absl::StrContains(status.message(), call->task)) {
-          status = Annotate(status, call->task);
-        }
-        call->done(status, call->response);
-      });
+  ((*made.worker).*method)(&made.request, &made.response, options,
+                           [call = std::move(call)](Status status) {
+                             if (status.ok()) {
+                               status = ToStatus(call->response.status());
+                             } else if (call->end.cancelled()) {
+                               status = call->end.reason();
+                             }
+                             if (!status.ok() && !absl::StrContains(status.message(), call->task)) {
+                               status = Annotate(status, call->task);
+                             }
+                             call->done(status, call->response);
+                           });
 }
 
 }  // namespace millrace

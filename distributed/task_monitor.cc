@@ -74,8 +74,8 @@ TaskMonitor::Entry* TaskMonitor::Find(const Key& key, uint64_t number) {
 }
 
 void TaskMonitor::BeatAfter(const Key& key, Entry& entry, absl::Duration delay) {
-  entry.timer = environment_.timers->After(
-      delay, [weak = weak_from_this(), key, number = entry.number] {
+  entry.timer =
+      environment_.timers->After(delay, [weak = weak_from_this(), key, number = entry.number] {
         if (const std::shared_ptr<TaskMonitor> self = weak.lock()) self->Beat(key, number);
       });
 }
@@ -99,8 +99,7 @@ void TaskMonitor::Beat(const Key& key, uint64_t number) {
     }
     worker = entry.life.worker;
     task = entry.life.task;
-    const auto silent =
-        absl::Nanoseconds(environment_.clock->NowNanos() - entry.last_answer_nanos);
+    const auto silent = absl::Nanoseconds(environment_.clock->NowNanos() - entry.last_answer_nanos);
     // While it is down there is time.
     timeout = entry.down.cancelled() ? options_.silence
                                      : std::max(options_.silence - silent, absl::Milliseconds(1));
@@ -138,8 +137,8 @@ void TaskMonitor::OnAnswer(const Key& key, uint64_t number, const Status& status
                              absl::FormatDuration(options_.silence), ": ", status.message());
       }
       const absl::Duration left = options_.silence - silent;
-      BeatAfter(key, entry, left > absl::ZeroDuration() ? std::min(options_.period, left)
-                                                 : options_.period);
+      BeatAfter(key, entry,
+                left > absl::ZeroDuration() ? std::min(options_.period, left) : options_.period);
     }
   }
   // Once, and with no lock held: it ends calls.

@@ -66,7 +66,7 @@ class TaskMonitor : public std::enable_shared_from_this<TaskMonitor> {
     std::multimap<uint64_t, std::function<uint64_t()>> sessions;
     Cancellation down;
     int64_t last_answer_nanos = 0;
-    uint64_t number = 0;     // of the entry: what was sent for an earlier one does not count
+    uint64_t number = 0;  // of the entry: what was sent for an earlier one does not count
     Timers::Id timer = 0;
   };
 

@@ -132,8 +132,7 @@ class Worker::Impl : public std::enable_shared_from_this<Worker::Impl> {
   }
 
   Status Heartbeat(const HeartbeatRequest& request, HeartbeatResponse* response) {
-    MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerContext> context,
-                        Enter(request.incarnation()));
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerContext> context, Enter(request.incarnation()));
     for (int i = 0; i < request.session_size(); ++i) {
       std::shared_ptr<WorkerSession> session;
       {
@@ -158,8 +157,7 @@ class Worker::Impl : public std::enable_shared_from_this<Worker::Impl> {
   }
 
   Status Reset(const WorkerResetRequest& request) {
-    MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerContext> context,
-                        Enter(request.incarnation()));
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<WorkerContext> context, Enter(request.incarnation()));
     const std::vector<std::string> containers(request.container().begin(),
                                               request.container().end());
     for (Device* device : context->options.devices) device->resources().Reset(containers);
@@ -303,9 +301,8 @@ void Worker::RegisterPlan(const RegisterPlanRequest* request, RegisterPlanRespon
                            });
 }
 
-void Worker::DeregisterPlan(const DeregisterPlanRequest* request,
-                            DeregisterPlanResponse* response, const CallOptions&,
-                            CallDone done) {
+void Worker::DeregisterPlan(const DeregisterPlanRequest* request, DeregisterPlanResponse* response,
+                            const CallOptions&, CallDone done) {
   Answer(impl_->DeregisterPlan(*request), response, done);
 }
 

@@ -35,7 +35,7 @@ StatusOr<std::vector<Partition::Feed>> ReadEndpoints(const Endpoints& endpoints,
 }
 
 StatusOr<Partition> ReadPartition(const PartitionMessage& message,
-                                                   std::shared_ptr<const OpRegistry> ops) {
+                                  std::shared_ptr<const OpRegistry> ops) {
   MR_ASSIGN_OR_RETURN(DeviceName device, DeviceName::Parse(message.device()));
   if (!device.IsFull()) return InvalidArgument("'", message.device(), "' is no full device name");
   Graph graph(std::move(ops));

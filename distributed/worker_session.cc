@@ -61,11 +61,11 @@ void WorkerSession::RegisterPlan(const RegisterPlanRequest* request, Done done) 
         if (!added) return;
         context_->options.environment.scheduler->Schedule([self = shared_from_this(), request] {
           // The request is there until the plan's waiting calls are answered.
-          self->OnPlanCompiled(request->plan(),
-                               WorkerPlan::Create(
-                                   *request, self->task_,
-                                   [&](const std::string& task) { return self->LinkTo(task); },
-                                   self->context_));
+          self->OnPlanCompiled(
+              request->plan(),
+              WorkerPlan::Create(
+                  *request, self->task_,
+                  [&](const std::string& task) { return self->LinkTo(task); }, self->context_));
         });
         return;
       }
@@ -151,8 +151,7 @@ void WorkerSession::RunStep(const WorkerRunStepRequest* request, WorkerRunStepRe
         plan = Cancelled("the call ended before step ", id, " began on ", task_);
       }
       if (plan.ok()) {
-        to_start =
-            std::make_shared<WorkerStep>(*std::move(plan), task_, id_, id, request->trace());
+        to_start = std::make_shared<WorkerStep>(*std::move(plan), task_, id_, id, request->trace());
         StepEntry& entry = steps_[id];
         entry.step = to_start;
         entry.callers.push_back(caller);

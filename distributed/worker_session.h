@@ -27,7 +27,8 @@ class WorkerSession : public std::enable_shared_from_this<WorkerSession> {
   // Adds tasks that plans may exchange tensors with. Those that are known must be the same.
   Status AddPeers(const CreateWorkerSessionRequest& request);
 
-  // Compiles the plan in a task of the scheduler. A repeat waits for the first, and changes nothing.
+  // Compiles the plan in a task of the scheduler. A repeat waits for the first, and changes
+  // nothing.
   void RegisterPlan(const RegisterPlanRequest* request, Done done);
   // Steps under way go on. OK if there is no such plan.
   void DeregisterPlan(uint64_t plan);

@@ -190,8 +190,8 @@ void WorkerStep::Abort(const Status& reason) {
   }
   MutexLock lock(mutex_);
   if (abort_timer_ != 0 || !done_) return;
-  abort_timer_ = options_.environment.timers->After(
-      options_.abort_grace, [weak = weak_from_this(), reason] {
+  abort_timer_ =
+      options_.environment.timers->After(options_.abort_grace, [weak = weak_from_this(), reason] {
         if (const std::shared_ptr<WorkerStep> self = weak.lock()) self->AbortNow(reason);
       });
 }

@@ -1,17 +1,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "graph_opt/pass.h"
 
 namespace millrace {
 namespace {
 
-// Each round can give constants that let shapes, and so more constants, follow.
-constexpr int kMaxRounds = 16;
-
 bool IsConstant(const Node& node) { return node.op().Has(Trait::kConstant); }
 
-// Whether the op may be computed ahead of the step at all.
+// Whether the op may be computed ahead of the step at all. Control inputs are effects to wait for,
+// and reasons to run.
 bool IsPure(const Node& node) {
   for (Trait trait : {Trait::kStateful, Trait::kPlaceholder, Trait::kVariable,
                       Trait::kReadsVariable, Trait::kWritesVariable, Trait::kSend, Trait::kRecv}) {
@@ -23,71 +22,93 @@ bool IsPure(const Node& node) {
   return node.num_outputs() > 0 && node.control_inputs().empty();
 }
 
-class ConstantFoldingPass final : public Pass {
+// One run of the pass: a sweep in topological order, which learns values that shapes tell as it
+// goes, so that each node's shape function sees what is known of its operands, however long the
+// chain; then one evaluation of all that is left to compute.
+class Folder {
  public:
-  ConstantFoldingPass(Evaluator evaluator, int64_t max_bytes)
-      : evaluator_(std::move(evaluator)), max_bytes_(max_bytes) {}
+  Folder(const Evaluator& evaluator, int64_t max_bytes, PrunedGraph& pruned)
+      : evaluator_(evaluator),
+        max_bytes_(max_bytes),
+        pruned_(pruned),
+        graph_(pruned.graph),
+        state_(pruned.graph.num_ids(), kStays),
+        after_write_(pruned.graph.num_ids(), false) {}
 
-  std::string name() const override { return "constant_folding"; }
-
-  StatusOr<bool> Run(PrunedGraph& pruned) const override {
-    bool changed = false;
-    for (int round = 0; round < kMaxRounds; ++round) {
-      MR_ASSIGN_OR_RETURN(const bool again, RunRound(pruned));
-      if (!again) break;
-      changed = true;
-    }
-    return changed;
+  StatusOr<bool> Run() {
+    MR_ASSIGN_OR_RETURN(const std::vector<NodeId> order, TopologicalOrder(graph_));
+    for (NodeId id : order) MR_RETURN_IF_ERROR(Visit(id));
+    MR_RETURN_IF_ERROR(FoldFrontier(order));
+    return changed_;
   }
 
  private:
-  StatusOr<bool> RunRound(PrunedGraph& pruned) const {
-    Graph& graph = pruned.graph;
-    MR_ASSIGN_OR_RETURN(std::vector<NodeId> order, TopologicalOrder(graph));
-    std::vector<bool> constant(graph.num_ids(), false);  // itself, or computable from constants
-    std::vector<std::pair<Port, Tensor>> known;
-    std::vector<Port> wanted;
-    for (NodeId id : order) {
-      MR_RETURN_IF_ERROR(graph.InferShapes(id));
-      const Node& node = *graph.node(id);
-      if (IsConstant(node)) {
-        constant[id] = true;
-        continue;
-      }
-      if (!IsPure(node)) continue;
-      MR_ASSIGN_OR_RETURN(const bool from_shapes, FromShapes(graph, node, known));
-      if (from_shapes) continue;
-      bool from_constants = FitsLimit(node);
-      for (Port input : node.inputs()) from_constants = from_constants && constant[input.node];
-      constant[id] = from_constants;
-    }
-    CollectFrontier(pruned, constant, wanted);
-    if (!wanted.empty()) {
-      MR_ASSIGN_OR_RETURN(std::vector<Tensor> values, evaluator_(graph, wanted));
-      for (size_t i = 0; i < wanted.size(); ++i) known.emplace_back(wanted[i], values[i]);
-    }
-    if (known.empty()) return false;
-    return Replace(pruned, known);
+  enum State : uint8_t {
+    kStays,
+    kConstant,
+    kComputable,  // from constants, small enough
+    kKnown,       // all outputs are in known_
+  };
+
+  // New nodes are the constants that the pass made.
+  State StateOf(NodeId id) const {
+    return id < static_cast<NodeId>(state_.size()) ? state_[id] : kConstant;
   }
 
-  // A node whose outputs' sizes are known and small; those whose shape depends on values (with
-  // constant inputs they are computed all the same) count as small.
-  bool FitsLimit(const Node& node) const {
+  Status Visit(NodeId id) {
+    MR_RETURN_IF_ERROR(ReadKnownValues(id));
+    MR_RETURN_IF_ERROR(SettleHostOperands(id));
+    MR_RETURN_IF_ERROR(graph_.InferShapes(id));
+    const Node& node = *graph_.node(id);
+    after_write_[id] = IsAfterWrite(node);
+    if (IsConstant(node)) {
+      if (node.control_inputs().empty()) state_[id] = kConstant;
+      return absl::OkStatus();
+    }
+    if (!IsPure(node)) return absl::OkStatus();
+    // A value that waits for a write, be it through data that only give their shape, may be what
+    // orders that write before others.
+    if (!after_write_[id]) {
+      MR_ASSIGN_OR_RETURN(const bool from_shapes, LearnFromShapes(node));
+      if (from_shapes) {
+        state_[id] = kKnown;
+        return absl::OkStatus();
+      }
+    }
+    if (IsComputable(node)) state_[id] = kComputable;
+    return absl::OkStatus();
+  }
+
+  bool IsAfterWrite(const Node& node) const {
+    bool after = node.op().Has(Trait::kWritesVariable);
+    auto look = [&](NodeId before) {
+      after = after || (before < static_cast<NodeId>(after_write_.size()) && after_write_[before]);
+    };
+    for (Port input : node.inputs()) look(input.node);
+    for (NodeId before : node.control_inputs()) look(before);
+    return after;
+  }
+
+  bool IsComputable(const Node& node) const {
+    for (Port input : node.inputs()) {
+      const State state = StateOf(input.node);
+      if (state != kConstant && state != kComputable) return false;
+    }
     for (int i = 0; i < node.num_outputs(); ++i) {
-      StatusOr<Shape> shape = node.output_shape(i).ToShape();
+      // A shape that depends on values is known once they are; the result is measured then.
+      const StatusOr<Shape> shape = node.output_shape(i).ToShape();
       if (!shape.ok()) continue;
-      const int64_t size = static_cast<int64_t>(SizeOf(node.output_dtype(i)));
+      const auto size = static_cast<int64_t>(SizeOf(node.output_dtype(i)));
       if (shape->num_elements() > max_bytes_ / size) return false;
     }
     return true;
   }
 
   // Values that the shapes of the inputs fix, whatever the inputs' values.
-  StatusOr<bool> FromShapes(const Graph& graph, const Node& node,
-                            std::vector<std::pair<Port, Tensor>>& known) const {
+  StatusOr<bool> LearnFromShapes(const Node& node) {
     if (!node.op().value_from_shapes()) return false;
     std::vector<PartialShape> shapes;
-    for (Port input : node.inputs()) shapes.push_back(graph.shape(input));
+    for (Port input : node.inputs()) shapes.push_back(graph_.shape(input));
     const std::vector<const Tensor*> host(shapes.size(), nullptr);
     const ShapeContext context(node.attrs(), shapes, host, node.signature().inputs,
                                node.num_outputs());
@@ -97,67 +118,155 @@ class ConstantFoldingPass final : public Pass {
       if (!value.valid()) return false;
       values.push_back(std::move(value));
     }
-    for (int i = 0; i < node.num_outputs(); ++i) {
-      known.emplace_back(Port{node.id(), i}, std::move(values[i]));
-    }
+    for (int i = 0; i < node.num_outputs(); ++i) known_[Port{node.id(), i}] = std::move(values[i]);
     return true;
   }
 
-  // Ports of computable nodes that something not computable reads: what is between needs no value.
-  static void CollectFrontier(const PrunedGraph& pruned, const std::vector<bool>& constant,
-                              std::vector<Port>& wanted) {
-    const Graph& graph = pruned.graph;
-    absl::flat_hash_map<Port, bool> seen;
-    auto want = [&](Port port) {
-      if (!constant[port.node] || IsConstant(*graph.node(port.node))) return;
-      if (!seen.emplace(port, true).second) return;
-      wanted.push_back(port);
-    };
-    for (NodeId id = 0; id < graph.num_ids(); ++id) {
-      if (!graph.IsLive(id) || constant[id]) continue;
-      for (Port input : graph.node(id)->inputs()) want(input);
-    }
-    for (Port fetch : pruned.fetches) want(fetch);
-  }
-
-  StatusOr<bool> Replace(PrunedGraph& pruned,
-                         const std::vector<std::pair<Port, Tensor>>& known) const {
-    Graph& graph = pruned.graph;
-    absl::flat_hash_map<Port, Port> replaced;
-    for (const auto& [port, value] : known) {
-      const Node& node = *graph.node(port.node);
-      NodeSpec spec;
-      spec.name = graph.UniqueName(StrCat(node.name(), "/folded"));
-      spec.op = "Const";
-      spec.attrs = {{"dtype", value.dtype()}, {"value", value}};
-      spec.device = node.requested_device();
-      spec.location = node.location();
-      MR_ASSIGN_OR_RETURN(NodeId id, graph.AddNode(std::move(spec)));
-      replaced[port] = Port{id, 0};
-    }
-    bool changed = false;
-    for (NodeId id = 0; id < graph.num_ids(); ++id) {
-      if (!graph.IsLive(id)) continue;
-      for (size_t i = 0; i < graph.node(id)->inputs().size(); ++i) {
-        auto found = replaced.find(graph.node(id)->inputs()[i]);
-        if (found == replaced.end()) continue;
-        MR_RETURN_IF_ERROR(graph.ReplaceInput(id, static_cast<int>(i), found->second));
-        changed = true;
+  // Shapes depend on the values of host operands (sizes, axes), and on shapes what else can be
+  // known: these are computed at once.
+  Status SettleHostOperands(NodeId id) {
+    const Node& node = *graph_.node(id);
+    std::vector<Port> wanted;
+    for (size_t i = 0; i < node.inputs().size(); ++i) {
+      const Port input = node.inputs()[i];
+      if (node.signature().host_inputs[i] && StateOf(input.node) == kComputable) {
+        wanted.push_back(input);
       }
     }
-    for (Port& fetch : pruned.fetches) {
-      auto found = replaced.find(fetch);
-      if (found == replaced.end()) continue;
-      fetch = found->second;
-      changed = true;
-    }
-    // The new constants are of no use if nobody reads what they stand for.
-    for (const auto& [from, to] : replaced) {
-      if (!changed) graph.RemoveNode(to.node);
-    }
-    return changed;
+    if (wanted.empty()) return absl::OkStatus();
+    Compute(wanted);
+    return ReadKnownValues(id);
   }
 
+  // What something that stays reads: what is between constants and that needs no value.
+  Status FoldFrontier(const std::vector<NodeId>& order) {
+    std::vector<Port> wanted;
+    absl::flat_hash_map<Port, bool> seen;
+    auto want = [&](Port port) {
+      if (StateOf(port.node) != kComputable || known_.contains(port)) return;
+      if (seen.emplace(port, true).second) wanted.push_back(port);
+    };
+    for (NodeId id : order) {
+      if (state_[id] != kStays) continue;
+      for (Port input : graph_.node(id)->inputs()) want(input);
+    }
+    for (Port fetch : pruned_.fetches) want(fetch);
+    if (!wanted.empty()) Compute(wanted);
+    for (NodeId id : order) {
+      if (state_[id] == kStays) MR_RETURN_IF_ERROR(ReadKnownValues(id));
+    }
+    for (Port& fetch : pruned_.fetches) {
+      if (!known_.contains(fetch)) continue;
+      MR_ASSIGN_OR_RETURN(fetch, ConstantFor(fetch));
+      changed_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds the values of `ports` to known_. What cannot be computed here (no kernel, or an error that
+  // belongs to the step) stays as it is.
+  void Compute(const std::vector<Port>& ports) {
+    StatusOr<std::vector<Tensor>> values = Evaluate(ports);
+    if (!values.ok() || values->size() != ports.size()) {
+      if (ports.size() == 1) {
+        state_[ports[0].node] = kStays;
+        return;
+      }
+      for (Port port : ports) Compute({port});
+      return;
+    }
+    for (size_t i = 0; i < ports.size(); ++i) {
+      Tensor& value = (*values)[i];
+      if (static_cast<int64_t>(value.byte_size()) > max_bytes_) {
+        state_[ports[i].node] = kStays;
+      } else {
+        known_[ports[i]] = std::move(value);
+      }
+    }
+  }
+
+  // Hands the evaluator a graph of what the ports are computed from, and no more: the whole one may
+  // be large, and there may be many calls.
+  StatusOr<std::vector<Tensor>> Evaluate(const std::vector<Port>& ports) const {
+    Graph part(graph_.shared_ops());
+    absl::flat_hash_map<NodeId, NodeId> copies;
+    std::vector<NodeId> stack;
+    for (Port port : ports) stack.push_back(port.node);
+    while (!stack.empty()) {
+      const Node& node = *graph_.node(stack.back());
+      std::vector<Port> inputs;
+      bool ready = true;
+      for (Port input : node.inputs()) {
+        const auto copy = copies.find(input.node);
+        if (copy == copies.end()) {
+          stack.push_back(input.node);
+          ready = false;
+        } else {
+          inputs.push_back(Port{copy->second, input.index});
+        }
+      }
+      if (!ready) continue;
+      stack.pop_back();
+      if (copies.contains(node.id())) continue;
+      const NodeId copy = part.AddCopy(node, node.name(), std::move(inputs), {});
+      part.SetRequestedDevice(copy, "");
+      copies[node.id()] = copy;
+    }
+    std::vector<Port> wanted;
+    for (Port port : ports) wanted.push_back(Port{copies[port.node], port.index});
+    return evaluator_(part, wanted);
+  }
+
+  Status ReadKnownValues(NodeId id) {
+    for (size_t i = 0; i < graph_.node(id)->inputs().size(); ++i) {
+      const Port input = graph_.node(id)->inputs()[i];
+      if (!known_.contains(input)) continue;
+      MR_ASSIGN_OR_RETURN(const Port constant, ConstantFor(input));
+      MR_RETURN_IF_ERROR(graph_.ReplaceInput(id, static_cast<int>(i), constant));
+      changed_ = true;
+    }
+    return absl::OkStatus();
+  }
+
+  // The constant that holds a known value; made for its first reader.
+  StatusOr<Port> ConstantFor(Port port) {
+    const auto found = constants_.find(port);
+    if (found != constants_.end()) return found->second;
+    const Node& node = *graph_.node(port.node);
+    const Tensor& value = known_.at(port);
+    NodeSpec spec;
+    spec.name = graph_.UniqueName(StrCat(node.name(), "/folded"));
+    spec.op = "Const";
+    spec.attrs = {{"dtype", value.dtype()}, {"value", value}};
+    spec.device = node.requested_device();
+    spec.location = node.location();
+    MR_ASSIGN_OR_RETURN(const NodeId id, graph_.AddNode(std::move(spec)));
+    return constants_[port] = Port{id, 0};
+  }
+
+  const Evaluator& evaluator_;
+  const int64_t max_bytes_;
+  PrunedGraph& pruned_;
+  Graph& graph_;
+  std::vector<State> state_;  // by id, of the nodes that were there
+  std::vector<bool> after_write_;
+  absl::flat_hash_map<Port, Tensor> known_;
+  absl::flat_hash_map<Port, Port> constants_;
+  bool changed_ = false;
+};
+
+class ConstantFoldingPass final : public Pass {
+ public:
+  ConstantFoldingPass(Evaluator evaluator, int64_t max_bytes)
+      : evaluator_(std::move(evaluator)), max_bytes_(max_bytes) {}
+
+  std::string name() const override { return "constant_folding"; }
+
+  StatusOr<bool> Run(PrunedGraph& pruned) const override {
+    return Folder(evaluator_, max_bytes_, pruned).Run();
+  }
+
+ private:
   const Evaluator evaluator_;
   const int64_t max_bytes_;
 };

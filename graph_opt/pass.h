@@ -20,8 +20,8 @@ class Pass {
   virtual StatusOr<bool> Run(PrunedGraph& pruned) const = 0;
 };
 
-// Computes the values of ports of a graph whose ancestors are constants: handed in by whoever knows
-// kernels.
+// Computes the values of ports of `graph`, which holds constants and what is computed from them, and
+// requests no devices. Handed in by whoever knows kernels.
 using Evaluator =
     std::function<StatusOr<std::vector<Tensor>>(const Graph& graph, absl::Span<const Port> ports)>;
 
@@ -47,12 +47,15 @@ class Pipeline {
   std::vector<std::unique_ptr<Pass>> passes_;
 };
 
-// Removes nodes that no fetch, target or effect needs.
+// Removes nodes that no fetch, target or effect needs. Effects are those of stateful ops: whatever
+// else became of their results, they run once a step. (Handles and reads of variables have none.)
 std::unique_ptr<Pass> NewPrunePass();
 // Replaces nodes whose inputs are constants (and Shape, Size, Rank of known shapes) by constants,
-// up to `max_bytes` each. Stateful ops are kept.
+// up to `max_bytes` each. Stateful ops are kept, and so is what cannot be computed ahead: its error
+// is one of the step.
 std::unique_ptr<Pass> NewConstantFoldingPass(Evaluator evaluator, int64_t max_bytes = 1 << 20);
-// Merges stateless nodes of equal op, attributes, inputs and requested device.
+// Merges stateless nodes of equal op, attributes, inputs, control inputs and requested device.
+// Constants of more than 4 KB are not compared.
 std::unique_ptr<Pass> NewCommonSubexpressionPass();
 
 // constant_folding, common_subexpression, prune: the order of every program. Prune comes last, as

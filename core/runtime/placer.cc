@@ -105,17 +105,21 @@ class Placer {
   }
 
   Status NoKernelAnywhere(const std::vector<const Node*>& without) const {
-    // One node that no type can run, or several that have no type in common.
-    std::vector<std::string> parts;
-    for (size_t t = 0; t < types_.size(); ++t) {
-      const Node& node = *without[t];
-      parts.push_back(StrCat("'", node.name(), "' has no kernel for ", OpWithTypes(node), " on ",
-                             types_[t], " (", CheckKernel(node, types_[t]).message(), ")"));
-    }
     const bool one = std::all_of(without.begin(), without.end(),
                                  [&](const Node* node) { return node == without[0]; });
-    return InvalidArgument(one ? "node " : "nodes that must share a device cannot: ", Joined(parts),
-                           "; devices: ", DeviceList());
+    if (one) {
+      return InvalidArgument("node '", without[0]->name(),
+                             "': ", CheckKernel(*without[0], types_[0]).message(),
+                             "; devices: ", DeviceList());
+    }
+    // Several that have no type in common.
+    std::vector<std::string> parts;
+    for (size_t t = 0; t < types_.size(); ++t) {
+      parts.push_back(
+          StrCat("'", without[t]->name(), "': ", CheckKernel(*without[t], types_[t]).message()));
+    }
+    return InvalidArgument("nodes that must share a device have kernels for no common one: ",
+                           Joined(parts), "; devices: ", DeviceList());
   }
 
   std::vector<int> Matching(const DeviceName& pattern,
@@ -140,8 +144,7 @@ class Placer {
                               ? StrCat("node '", node.name(), "' requests '", request, "'")
                               : StrCat("node '", requester.name(), "' requests '", request,
                                        "', and '", node.name(), "' must be with it");
-      return InvalidArgument(where, ", but there is no kernel for ", OpWithTypes(node), " on ",
-                             TypeOf(i), ": ", CheckKernel(node, TypeOf(i)).message(),
+      return InvalidArgument(where, ", but ", CheckKernel(node, TypeOf(i)).message(),
                              "; soft placement would choose another device");
     }
     return InvalidArgument("node '", requester.name(), "' (", requester.op().name(), ") requests '",

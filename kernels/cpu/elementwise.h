@@ -132,9 +132,11 @@ class UnaryKernel final : public Kernel {
 
 template <typename F, typename In, typename Out>
 void BinaryRow(const In* x, int64_t stride_x, const In* y, int64_t stride_y, Out* out, int64_t n) {
-  if constexpr (kVectorBinary<F> != kNone && kIsVectorType<In>) {
+  if (n == 1) {
+    *out = F()(*x, *y);  // the same operations as in a vector, without the call
+  } else if constexpr (kVectorBinary<F> != kNone && kIsVectorType<In>) {
     constexpr auto kOp = static_cast<vector::Binary>(kVectorBinary<F>);
-    if (stride_x == 1 || n == 1) {
+    if (stride_x == 1) {
       vector::Run(kOp, stride_y == 1 ? vector::Operands::kBothVectors : vector::Operands::kScalarY,
                   x, y, out, n);
     } else {
@@ -163,6 +165,11 @@ class BinaryKernel final : public Kernel {
     }
     const auto& inner = plan.strides[plan.rank - 1];
     ParallelRange(context, plan.num_elements, kElementsPerTask, [&](int64_t begin, int64_t end) {
+      if (plan.rank == 1) {
+        BinaryRow<F>(x + begin * inner[0], inner[0], y + begin * inner[1], inner[1], out + begin,
+                     end - begin);
+        return;
+      }
       ForEachRow(plan, begin, end, [&](int64_t at, const std::array<int64_t, 2>& from, int64_t n) {
         BinaryRow<F>(x + from[0], inner[0], y + from[1], inner[1], out + at, n);
       });

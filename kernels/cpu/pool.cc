@@ -1,9 +1,9 @@
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/vector_pool.h"
 #include "kernels/cpu/window_geometry.h"
 
 // Pools over NHWC images. Inner loops run over the channels; images are the units of parallel work,
@@ -48,13 +48,36 @@ Range Covered(const WindowAxis& axis, int64_t o) {
   return {std::max<int64_t>(first, 0), std::min(first + axis.taps, axis.input)};
 }
 
-// Calls window(output pixel, rows, columns) for the outputs of one image.
-template <typename Window>
-void ForWindows(const PreparedPool& p, Window window) {
+int64_t First(const PreparedPool& p, Range rows, Range columns) {
+  return (rows.begin * p.axes[1].input + columns.begin) * p.channels;
+}
+// `count` windows side by side, of the same rows and of columns that begin a stride apart.
+vector::PoolWindows WindowsOf(const PreparedPool& p, int64_t count, Range rows, Range columns) {
+  return {count,
+          p.axes[1].stride * p.channels,
+          rows.end - rows.begin,
+          columns.end - columns.begin,
+          p.axes[1].input * p.channels,
+          p.channels};
+}
+
+// Calls windows(first output pixel, count, rows, columns of the first) for runs of outputs of one
+// image whose windows have the same extents, as all have that do not touch the padding.
+template <typename Windows>
+void ForWindows(const PreparedPool& p, Windows windows) {
+  const WindowAxis& w = p.axes[1];
   for (int64_t y = 0; y < p.axes[0].output; ++y) {
     const Range rows = Covered(p.axes[0], y);
-    for (int64_t x = 0; x < p.axes[1].output; ++x) {
-      window(y * p.axes[1].output + x, rows, Covered(p.axes[1], x));
+    for (int64_t x = 0; x < w.output;) {
+      const Range columns = Covered(w, x);
+      int64_t count = 1;
+      for (; x + count < w.output; ++count) {
+        const Range next = Covered(w, x + count);
+        const int64_t step = count * w.stride;
+        if (next.begin != columns.begin + step || next.end != columns.end + step) break;
+      }
+      windows(y * w.output + x, count, rows, columns);
+      x += count;
     }
   }
 }
@@ -88,17 +111,10 @@ class MaxPoolKernel final : public PoolKernelBase {
     const T* images = context.input(0).data<T>();
     T* outs = context.output(0).mutable_data<T>();
     ForImages(context, p, [&](int64_t image_at, int64_t out_at) {
-      ForWindows(p, [&](int64_t pixel, Range rows, Range columns) {
-        T* out = outs + out_at + pixel * p.channels;
-        std::fill_n(out, p.channels, -std::numeric_limits<T>::infinity());
-        for (int64_t y = rows.begin; y < rows.end; ++y) {
-          for (int64_t x = columns.begin; x < columns.end; ++x) {
-            const T* from = images + image_at + (y * p.axes[1].input + x) * p.channels;
-            for (int64_t c = 0; c < p.channels; ++c) {
-              out[c] = (from[c] > out[c] || from[c] != from[c]) ? from[c] : out[c];
-            }
-          }
-        }
+      ForWindows(p, [&](int64_t pixel, int64_t count, Range rows, Range columns) {
+        vector::MaxWindow(WindowsOf(p, count, rows, columns),
+                          images + image_at + First(p, rows, columns),
+                          outs + out_at + pixel * p.channels);
       });
     });
     return absl::OkStatus();
@@ -127,30 +143,14 @@ class MaxPoolGradKernel final : public PoolKernelBase {
     T* d_images = context.output(0).mutable_data<T>();
     ForImages(context, p, [&](int64_t image_at, int64_t out_at) {
       std::fill_n(d_images + image_at, p.image_size(), T(0));
-      std::vector<T> left(p.channels);  // gradients that have found no element yet
-      ForWindows(p, [&](int64_t pixel, Range rows, Range columns) {
-        const T* out = outs + out_at + pixel * p.channels;
-        std::copy_n(grads + out_at + pixel * p.channels, p.channels, left.begin());
-        for (int64_t y = rows.begin; y < rows.end; ++y) {
-          for (int64_t x = columns.begin; x < columns.end; ++x) {
-            const int64_t at = image_at + (y * p.axes[1].input + x) * p.channels;
-            Give(p.channels, images + at, out, left.data(), d_images + at);
-          }
-        }
+      ForWindows(p, [&](int64_t pixel, int64_t count, Range rows, Range columns) {
+        const int64_t at = image_at + First(p, rows, columns);
+        const int64_t out = out_at + pixel * p.channels;
+        vector::MaxWindowGradient(WindowsOf(p, count, rows, columns), images + at, outs + out,
+                                  grads + out, d_images + at);
       });
     });
     return absl::OkStatus();
-  }
-
- private:
-  static void Give(int64_t channels, const T* __restrict from, const T* __restrict out,
-                   T* __restrict left, T* __restrict to) {
-    for (int64_t c = 0; c < channels; ++c) {
-      // A NaN is its window's output, and equal to none.
-      const bool hit = from[c] == out[c] || from[c] != from[c];
-      to[c] += hit ? left[c] : T(0);
-      left[c] = hit ? T(0) : left[c];
-    }
   }
 };
 
@@ -167,17 +167,20 @@ class AvgPoolKernel final : public PoolKernelBase {
     const T* images = context.input(0).data<T>();
     T* outs = context.output(0).mutable_data<T>();
     ForImages(context, p, [&](int64_t image_at, int64_t out_at) {
-      ForWindows(p, [&](int64_t pixel, Range rows, Range columns) {
-        T* out = outs + out_at + pixel * p.channels;
-        std::fill_n(out, p.channels, T(0));
-        for (int64_t y = rows.begin; y < rows.end; ++y) {
-          for (int64_t x = columns.begin; x < columns.end; ++x) {
-            const T* from = images + image_at + (y * p.axes[1].input + x) * p.channels;
-            for (int64_t c = 0; c < p.channels; ++c) out[c] += from[c];
+      ForWindows(p, [&](int64_t pixel, int64_t count, Range rows, Range columns) {
+        const T size = static_cast<T>((rows.end - rows.begin) * (columns.end - columns.begin));
+        for (int64_t i = 0; i < count; ++i) {
+          T* out = outs + out_at + (pixel + i) * p.channels;
+          std::fill_n(out, p.channels, T(0));
+          for (int64_t y = rows.begin; y < rows.end; ++y) {
+            const int64_t start = y * p.axes[1].input + columns.begin + i * p.axes[1].stride;
+            const T* from = images + image_at + start * p.channels;
+            for (int64_t x = columns.begin; x < columns.end; ++x, from += p.channels) {
+              for (int64_t c = 0; c < p.channels; ++c) out[c] += from[c];
+            }
           }
+          for (int64_t c = 0; c < p.channels; ++c) out[c] /= size;
         }
-        const T count = static_cast<T>((rows.end - rows.begin) * (columns.end - columns.begin));
-        for (int64_t c = 0; c < p.channels; ++c) out[c] /= count;
       });
     });
     return absl::OkStatus();
@@ -199,14 +202,17 @@ class AvgPoolGradKernel final : public PoolKernelBase {
     T* d_images = context.output(0).mutable_data<T>();
     ForImages(context, p, [&](int64_t image_at, int64_t out_at) {
       std::fill_n(d_images + image_at, p.image_size(), T(0));
-      ForWindows(p, [&](int64_t pixel, Range rows, Range columns) {
-        const T* grad = grads + out_at + pixel * p.channels;
+      ForWindows(p, [&](int64_t pixel, int64_t count, Range rows, Range columns) {
         const T share =
             T(1) / static_cast<T>((rows.end - rows.begin) * (columns.end - columns.begin));
-        for (int64_t y = rows.begin; y < rows.end; ++y) {
-          for (int64_t x = columns.begin; x < columns.end; ++x) {
-            T* to = d_images + image_at + (y * p.axes[1].input + x) * p.channels;
-            for (int64_t c = 0; c < p.channels; ++c) to[c] += grad[c] * share;
+        for (int64_t i = 0; i < count; ++i) {
+          const T* grad = grads + out_at + (pixel + i) * p.channels;
+          for (int64_t y = rows.begin; y < rows.end; ++y) {
+            const int64_t start = y * p.axes[1].input + columns.begin + i * p.axes[1].stride;
+            T* to = d_images + image_at + start * p.channels;
+            for (int64_t x = columns.begin; x < columns.end; ++x, to += p.channels) {
+              for (int64_t c = 0; c < p.channels; ++c) to[c] += grad[c] * share;
+            }
           }
         }
       });

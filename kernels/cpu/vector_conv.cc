@@ -89,13 +89,12 @@ HWY_INLINE void Tile(const Nest& nest, const T* a, int64_t group_step, int64_t r
   }
 }
 
-// The height of the next tile, of `rest` rows to do: even, as equal as can be.
+// The height of the next tile, of `rest` rows to do: as equal as can be, of those that there are.
 inline int NextRows(int64_t rest) {
-  if (rest == 1) return 1;
   const int64_t tiles = (rest + kMostRows - 1) / kMostRows;
-  const int64_t wanted = (rest + tiles - 1) / tiles;
-  const int64_t even = (wanted + 1) / 2 * 2;
-  return static_cast<int>(even <= rest ? even : even - 2);
+  const int64_t rows = (rest + tiles - 1) / tiles;
+  if (rows <= 8 || rows % 2 == 0) return static_cast<int>(rows);
+  return static_cast<int>(rows < rest ? rows + 1 : (rows + 1) / 2);
 }
 
 template <int kVectors, typename T>
@@ -109,8 +108,12 @@ HWY_NOINLINE void TileRows(int rows, const Nest& nest, const T* a, int64_t row_s
       return run.template operator()<1>();
     case 2:
       return run.template operator()<2>();
+    case 3:
+      return run.template operator()<3>();
     case 4:
       return run.template operator()<4>();
+    case 5:
+      return run.template operator()<5>();
     case 6:
       return run.template operator()<6>();
     default:
@@ -118,6 +121,8 @@ HWY_NOINLINE void TileRows(int rows, const Nest& nest, const T* a, int64_t row_s
   }
   if constexpr (kMostRows > 6) {
     switch (rows) {
+      case 7:
+        return run.template operator()<7>();
       case 8:
         return run.template operator()<8>();
       case 10:
@@ -136,18 +141,27 @@ int64_t PanelWidth(int64_t rest) {
   return rest > kLanes<T> ? 2 * kLanes<T> : kLanes<T>;
 }
 
-// matrix[rows, columns] as panels of PanelWidth columns, padded with zeros.
+// The filter as panels of PanelWidth output channels, padded with zeros.
 template <typename T>
-void PackPanels(const T* matrix, int64_t rows, int64_t columns, T* packed) {
-  for (int64_t j = 0; j < columns;) {
-    const int64_t width = PanelWidth<T>(columns - j);
-    const int64_t filled = std::min(width, columns - j);
-    for (int64_t i = 0; i < rows; ++i) {
-      std::copy_n(matrix + i * columns + j, filled, packed);
-      std::fill_n(packed + filled, width - filled, T(0));
-      packed += width;
+void PackFilterLoop(const DirectConv& c, const FilterLayout<T>& filter, T* packed) {
+  const int64_t taps = c.taps_height * c.taps_width;
+  for (int64_t k = 0; k < c.out_channels;) {
+    const int64_t width = PanelWidth<T>(c.out_channels - k);
+    const int64_t filled = std::min(width, c.out_channels - k);
+    for (int64_t t = 0; t < taps; ++t) {
+      for (int64_t i = 0; i < c.channels; ++i) {
+        const T* from =
+            filter.first + t * filter.tap_step + i * filter.channel_step + k * filter.out_step;
+        if (filter.out_step == 1) {
+          std::copy_n(from, filled, packed);
+        } else {
+          for (int64_t j = 0; j < filled; ++j) packed[j] = from[j * filter.out_step];
+        }
+        std::fill_n(packed + filled, width - filled, T(0));
+        packed += width;
+      }
     }
-    j += width;
+    k += width;
   }
 }
 
@@ -155,6 +169,7 @@ template <typename T>
 void ForwardLoop(const DirectConv& c, const T* image, const T* packed, T* out) {
   const int64_t taps = c.taps_height * c.taps_width * c.channels;
   const bool merged = c.tap_step == c.channels;  // the taps of a row are contiguous
+  // A panel of the filter stays in the cache while all images pass by.
   for (int64_t k = 0; k < c.out_channels;) {
     const int64_t panel = PanelWidth<T>(c.out_channels - k);
     const int64_t width = std::min(panel, c.out_channels - k);
@@ -162,15 +177,18 @@ void ForwardLoop(const DirectConv& c, const T* image, const T* packed, T* out) {
         {c.taps_height, merged ? 1 : c.taps_width, merged ? c.taps_width * c.channels : c.channels},
         {c.tap_row_step, c.tap_step, 1},
         {c.taps_width * c.channels * panel, c.channels * panel, panel}};
-    for (int64_t y = 0; y < c.out_height; ++y) {
+    for (int64_t row = 0; row < c.images * c.out_height; ++row) {
+      const T* from_row =
+          image + row / c.out_height * c.image_step + row % c.out_height * c.row_step;
+      T* to_row = out + row * c.out_width * c.out_step + k;
       for (int64_t x = 0; x < c.out_width;) {
         const int rows = NextRows(c.out_width - x);
-        const T* from = image + y * c.row_step + x * c.pixel_step;
-        T* to = out + (y * c.out_width + x) * c.out_channels + k;
+        const T* from = from_row + x * c.pixel_step;
+        T* to = to_row + x * c.out_step;
         if (panel > kLanes<T>) {
-          TileRows<2>(rows, nest, from, c.pixel_step, packed, false, width, to, c.out_channels);
+          TileRows<2>(rows, nest, from, c.pixel_step, packed, false, width, to, c.out_step);
         } else {
-          TileRows<1>(rows, nest, from, c.pixel_step, packed, false, width, to, c.out_channels);
+          TileRows<1>(rows, nest, from, c.pixel_step, packed, false, width, to, c.out_step);
         }
         x += rows;
       }
@@ -183,60 +201,62 @@ void ForwardLoop(const DirectConv& c, const T* image, const T* packed, T* out) {
 template <typename T>
 void FilterGradientLoop(const DirectConv& c, const T* image, const T* d_out, T* d_filter,
                         T* workspace) {
-  const int64_t pixels = c.out_height * c.out_width;
-  // A vector may not read beyond the last pixel, so channels that fill no vector are packed.
-  const bool packed = c.out_channels % kLanes<T> != 0;
-  if (packed) PackPanels(d_out, pixels, c.out_channels, workspace);
+  const int64_t pixels = c.images * c.out_height * c.out_width;
   const bool merged = c.tap_step == c.channels;
   const int64_t runs = merged ? 1 : c.taps_width;
   const int64_t run = merged ? c.taps_width * c.channels : c.channels;
-  const T* panel_start = workspace;
   for (int64_t k = 0; k < c.out_channels;) {
     const int64_t panel = PanelWidth<T>(c.out_channels - k);
     const int64_t width = std::min(panel, c.out_channels - k);
-    const T* b = packed ? panel_start : d_out + k;
-    const int64_t step = packed ? panel : c.out_channels;
-    const Nest nest = {{1, c.out_height, c.out_width},
-                       {0, c.row_step, c.pixel_step},
-                       {0, c.out_width * step, step}};
-    const auto tap_row = [&](int64_t y) { return image + y * c.tap_row_step; };
+    // A vector may not read beyond the last pixel, so channels that fill no vectors are copied.
+    const bool packed = width < panel;
+    if (packed) {
+      for (int64_t i = 0; i < pixels; ++i) {
+        std::copy_n(d_out + i * c.out_step + k, width, workspace + i * panel);
+        std::fill_n(workspace + i * panel + width, panel - width, T(0));
+      }
+    }
+    const T* b = packed ? workspace : d_out + k;
+    const int64_t step = packed ? panel : c.out_step;
+    const Nest nest = {{c.images, c.out_height, c.out_width},
+                       {c.image_step, c.row_step, c.pixel_step},
+                       {c.out_height * c.out_width * step, c.out_width * step, step}};
     const auto to_row = [&](int64_t y) {
-      return d_filter + y * c.taps_width * c.channels * c.out_channels + k;
+      return d_filter + y * c.taps_width * c.channels * c.out_step + k;
     };
     // One input channel: a row of taps is too short to fill the registers, a square of them does.
     if (panel == kLanes<T> && merged && run == 5 && c.taps_height == 5 && kMostRows > 6) {
-      Tile<5, 5, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0), 5 * c.out_channels,
-                    c.out_channels);
+      Tile<5, 5, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0), 5 * c.out_step,
+                    c.out_step);
     } else if (panel == kLanes<T> && merged && run == 3 && c.taps_height == 3) {
-      Tile<3, 3, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0), 3 * c.out_channels,
-                    c.out_channels);
+      Tile<3, 3, 1>(nest, image, c.tap_row_step, 1, b, true, width, to_row(0), 3 * c.out_step,
+                    c.out_step);
     } else {
       for (int64_t y = 0; y < c.taps_height; ++y) {
         for (int64_t x = 0; x < runs; ++x) {
           for (int64_t r = 0; r < run;) {
             const int rows = NextRows(run - r);
-            const T* a = tap_row(y) + x * c.tap_step + r;
-            T* to = to_row(y) + (x * c.channels + r) * c.out_channels;
+            const T* a = image + y * c.tap_row_step + x * c.tap_step + r;
+            T* to = to_row(y) + (x * c.channels + r) * c.out_step;
             if (panel > kLanes<T>) {
-              TileRows<2>(rows, nest, a, 1, b, true, width, to, c.out_channels);
+              TileRows<2>(rows, nest, a, 1, b, true, width, to, c.out_step);
             } else {
-              TileRows<1>(rows, nest, a, 1, b, true, width, to, c.out_channels);
+              TileRows<1>(rows, nest, a, 1, b, true, width, to, c.out_step);
             }
             r += rows;
           }
         }
       }
     }
-    panel_start += pixels * panel;
     k += panel;
   }
 }
 
-void PackFloat(const DirectConv& c, const float* filter, float* packed) {
-  PackPanels(filter, c.taps_height * c.taps_width * c.channels, c.out_channels, packed);
+void PackFloat(const DirectConv& c, const FilterLayout<float>& filter, float* packed) {
+  PackFilterLoop(c, filter, packed);
 }
-void PackDouble(const DirectConv& c, const double* filter, double* packed) {
-  PackPanels(filter, c.taps_height * c.taps_width * c.channels, c.out_channels, packed);
+void PackDouble(const DirectConv& c, const FilterLayout<double>& filter, double* packed) {
+  PackFilterLoop(c, filter, packed);
 }
 void ForwardFloat(const DirectConv& c, const float* image, const float* packed, float* out) {
   ForwardLoop(c, image, packed, out);
@@ -267,22 +287,18 @@ HWY_EXPORT(ForwardDouble);
 HWY_EXPORT(GradientFloat);
 HWY_EXPORT(GradientDouble);
 
-namespace {
-// Columns with the padding of the last panel, whatever the vectors are: 512 bits at most.
-int64_t PaddedChannels(const DirectConv& c) { return c.out_channels + 32; }
-}  // namespace
-
-int64_t PackedFilterSize(const DirectConv& c) {
-  return c.taps_height * c.taps_width * c.channels * PaddedChannels(c);
+int64_t PackedFilterSize(int64_t taps, int64_t channels, int64_t out_channels) {
+  return taps * channels * ((out_channels + kChannelBlock - 1) / kChannelBlock * kChannelBlock);
 }
 int64_t FilterGradientWorkspace(const DirectConv& c) {
-  return c.out_height * c.out_width * PaddedChannels(c);
+  // One panel, of two vectors at most.
+  return c.images * c.out_height * c.out_width * kChannelBlock;
 }
 
-void PackFilter(const DirectConv& c, const float* filter, float* packed) {
+void PackFilter(const DirectConv& c, const FilterLayout<float>& filter, float* packed) {
   HWY_DYNAMIC_DISPATCH(PackFloat)(c, filter, packed);
 }
-void PackFilter(const DirectConv& c, const double* filter, double* packed) {
+void PackFilter(const DirectConv& c, const FilterLayout<double>& filter, double* packed) {
   HWY_DYNAMIC_DISPATCH(PackDouble)(c, filter, packed);
 }
 void Forward(const DirectConv& c, const float* image, const float* packed, float* out) {

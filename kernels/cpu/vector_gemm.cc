@@ -9,18 +9,6 @@
 //
 #include "hwy/highway.h"
 
-// Blocks of the product (Goto & van de Geijn 2008): kKc rows of b and kMc rows of a are packed so
-// that the innermost loop reads both in order, from the caches.
-#ifndef KERNELS_CPU_VECTOR_GEMM_BLOCKS_
-#define KERNELS_CPU_VECTOR_GEMM_BLOCKS_
-namespace millrace::vector {
-inline constexpr int64_t kKc = 256;
-inline constexpr int64_t kMc = 120;
-inline constexpr int64_t kNc = 512;
-inline constexpr int64_t kMaxTile = 64;  // rows or columns of a register tile, at most
-}  // namespace millrace::vector
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace millrace::vector {
 namespace HWY_NAMESPACE {
@@ -123,15 +111,16 @@ void GemmLoop(int64_t m, int64_t n, int64_t k, Matrix<T> a, Matrix<T> b, bool ac
               int64_t ldc, T* workspace) {
   constexpr int64_t kWidth = kVectors * static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<T>()));
   T* packed_a = workspace;
-  T* packed_b = workspace + (std::min(m, kMc) + kMaxTile) * std::min(k, kKc);
-  for (int64_t j = 0; j < n; j += kNc) {
-    const int64_t columns = std::min(kNc, n - j);
-    for (int64_t p = 0; p < k; p += kKc) {
-      const int64_t kc = std::min(kKc, k - p);
+  T* packed_b = workspace + (std::min(m, GemmBlocks::kMc) + GemmBlocks::kMaxTile) *
+                                std::min(k, GemmBlocks::kKc);
+  for (int64_t j = 0; j < n; j += GemmBlocks::kNc) {
+    const int64_t columns = std::min(GemmBlocks::kNc, n - j);
+    for (int64_t p = 0; p < k; p += GemmBlocks::kKc) {
+      const int64_t kc = std::min(GemmBlocks::kKc, k - p);
       const bool add = accumulate || p > 0;
       PackB(Matrix<T>{&b.at(p, j), b.row_stride, b.column_stride}, kc, columns, kWidth, packed_b);
-      for (int64_t i = 0; i < m; i += kMc) {
-        const int64_t rows = std::min(kMc, m - i);
+      for (int64_t i = 0; i < m; i += GemmBlocks::kMc) {
+        const int64_t rows = std::min(GemmBlocks::kMc, m - i);
         PackA(Matrix<T>{&a.at(i, p), a.row_stride, a.column_stride}, rows, kc, packed_a);
         for (int64_t q = 0; q < columns; q += kWidth) {
           for (int64_t r = 0; r < rows; r += kTileRows) {
@@ -177,7 +166,8 @@ HWY_EXPORT(GemmFloat);
 HWY_EXPORT(GemmDouble);
 
 int64_t GemmWorkspace(int64_t m, int64_t n, int64_t k) {
-  return (std::min(m, kMc) + std::min(n, kNc) + 2 * kMaxTile) * std::min(k, kKc);
+  return (std::min(m, GemmBlocks::kMc) + std::min(n, GemmBlocks::kNc) + 2 * GemmBlocks::kMaxTile) *
+         std::min(k, GemmBlocks::kKc);
 }
 
 void Gemm(int64_t m, int64_t n, int64_t k, Matrix<float> a, Matrix<float> b, bool accumulate,

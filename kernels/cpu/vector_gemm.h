@@ -17,6 +17,15 @@ struct Matrix {
   }
 };
 
+// Blocks of the product (Goto & van de Geijn 2008): kKc rows of b and kMc rows of a are packed so
+// that the innermost loop reads both in order, from the caches.
+struct GemmBlocks {
+  static constexpr int64_t kKc = 256;
+  static constexpr int64_t kMc = 120;
+  static constexpr int64_t kNc = 512;
+  static constexpr int64_t kMaxTile = 64;  // rows or columns of a register tile, at most
+};
+
 // Elements of workspace that Gemm needs at most for these sizes.
 int64_t GemmWorkspace(int64_t m, int64_t n, int64_t k);
 

@@ -183,18 +183,15 @@ struct SigmoidGradOp {
   }
 };
 
-// The last, partial vector goes through the same instructions as the others, in a full one.
+// The last, partial vector goes through the same instructions as the others; lanes beyond it are
+// neither read nor written on the targets that are compiled.
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> LoadPartial(D d, const T* x, int64_t n) {
-  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
-  std::memcpy(lanes, x, n * sizeof(T));
-  return hn::Load(d, lanes);
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, x);
 }
 template <class D, typename T>
 HWY_INLINE void StorePartial(hn::Vec<D> v, D d, T* out, int64_t n) {
-  HWY_ALIGN T lanes[hn::MaxLanes(d)];
-  hn::Store(v, d, lanes);
-  std::memcpy(out, lanes, n * sizeof(T));
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, out);
 }
 
 template <typename T, class Op>

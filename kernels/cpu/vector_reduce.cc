@@ -33,9 +33,7 @@ struct Squared {
 
 template <class D, typename T>
 HWY_INLINE hn::Vec<D> LoadPartial(D d, const T* x, int64_t n) {
-  HWY_ALIGN T lanes[hn::MaxLanes(d)] = {};
-  std::copy_n(x, n, lanes);
-  return hn::Load(d, lanes);
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, x);
 }
 
 // Up to kBlock elements: four running vectors.

@@ -50,10 +50,6 @@ struct ConvGeometry {
   int64_t image_size() const { return axes[0].input * axes[1].input * channels; }
   int64_t out_size() const { return axes[0].output * axes[1].output * out_channels; }
   int64_t filter_size() const { return axes[0].taps * axes[1].taps * channels * out_channels; }
-  // Multiplications and additions for one output row.
-  double flops_per_row() const {
-    return 2.0 * static_cast<double>(axes[1].output) * static_cast<double>(filter_size());
-  }
 };
 
 // image [n,h,w,c], filter [fh,fw,c,k], out [n,oh,ow,k].

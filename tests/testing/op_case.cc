@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
-#include <optional>
 #include <set>
 
 #include "core/graph/gradients.h"
@@ -273,7 +273,8 @@ class CaseRun {
     std::vector<std::string> fetches;
     for (int i : floating_outputs_) fetches.push_back(outputs_[i].name());
     for (auto& [fed, value] : feeds) {
-      if (fed == name) MR_ASSIGN_OR_RETURN(value, ToTensor(moved, dtype_));
+      if (fed != name) continue;
+      MR_ASSIGN_OR_RETURN(value, ToTensor(moved, dtype_));
     }
     MR_ASSIGN_OR_RETURN(const std::vector<Tensor> results,
                         GraphRunner::Run(*session_, feeds, fetches));

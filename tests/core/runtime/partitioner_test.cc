@@ -126,8 +126,8 @@ v = NoOp(^s/_recv_0)
 }
 
 TEST(PartitionerTest, AControlEdgeRidesWithATensorThatTravelsAnyway) {
-  const std::string text = CutText(Placed(StrCat("x = Draw()", At(kA), "u = NoOp(^x)", At(kB),
-                                                 "y = Neg(x)", At(kB))));
+  const std::string text =
+      CutText(Placed(StrCat("x = Draw()", At(kA), "u = NoOp(^x)", At(kB), "y = Neg(x)", At(kB))));
   EXPECT_THAT(text, HasSubstr("u = NoOp(^x/_recv_0)\n"));
   EXPECT_THAT(text, HasSubstr("y = Neg(x/_recv_0)\n"));
   EXPECT_THAT(text, ::testing::Not(HasSubstr("control_message")));
@@ -165,8 +165,8 @@ TEST(PartitionerTest, FeedsFetchesAndTargetsKeepTheirPositions) {
 TEST(PartitionerTest, WhatIsNotPlacedOrCannotTravelIsRefused) {
   EXPECT_EQ(CutText(Placed("x = Draw()")),
             "node 'x' has no device: the graph must be placed before it is cut");
-  EXPECT_EQ(CutText(Placed(StrCat("w = VarHandleOp() {shape=[]}", At(kA), "r = ReadVariableOp(w)",
-                                  At(kB)))),
+  EXPECT_EQ(CutText(Placed(
+                StrCat("w = VarHandleOp() {shape=[]}", At(kA), "r = ReadVariableOp(w)", At(kB)))),
             StrCat("node 'r' on ", kB, " uses the handle 'w', whose resource is on ", kA));
 }
 

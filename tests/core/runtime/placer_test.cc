@@ -138,33 +138,29 @@ a = AssignVariableOp(w, r) @/job:worker
 x = Placeholder() {dtype=double, shape=[4]}
 i = ArgMax(x) @/device:CUDA:0
 )",
-                  "node 'i' requests '/device:CUDA:0', but there is no kernel for ArgMax with "
-                  "T=double on CUDA: no kernel for op 'ArgMax' on CUDA with T=double; there are "
-                  "kernels for CPU: T=double; CUDA: T=float; soft placement would choose another "
-                  "device"},
+                  "node 'i' requests '/device:CUDA:0', but op 'ArgMax' has no CUDA kernel for "
+                  "T=double; there are CPU: T=double; CUDA: T=float; soft placement would choose "
+                  "another device"},
         ErrorCase{"NoKernelAnywhere", R"(
 x = Placeholder() {dtype=double, shape=[4,4]}
 y = MatMul(x, x)
 )",
-                  "node 'y' has no kernel for MatMul with T=double on CPU (no kernel for op "
-                  "'MatMul' on CPU with T=double; there are kernels for CPU: T=float; CUDA: "
-                  "T=float); 'y' has no kernel for MatMul with T=double on CUDA (no kernel for op "
-                  "'MatMul' on CUDA with T=double; there are kernels for CPU: T=float; CUDA: "
-                  "T=float); devices: /job:ps/task:0/device:CPU:0, /job:ps/task:1/device:CPU:0, "
-                  "/job:worker/task:0/device:CPU:0, /job:worker/task:0/device:CUDA:0"},
-        ErrorCase{"NoCommonType", R"(
+                  "node 'y': op 'MatMul' has no CPU kernel for T=double; there are CPU: T=float; "
+                  "CUDA: T=float; devices: /job:ps/task:0/device:CPU:0, "
+                  "/job:ps/task:1/device:CPU:0, /job:worker/task:0/device:CPU:0, "
+                  "/job:worker/task:0/device:CUDA:0"},
+        ErrorCase{
+            "NoCommonType", R"(
 x = Placeholder() {dtype=double, shape=[4]}
 y = Placeholder() {dtype=float, shape=[4]}
 i = ArgMax(x)
 j = ArgMax(y) {_class=["loc:@i"]}
 )",
-                  "nodes that must share a device cannot: 'j' has no kernel for ArgMax with "
-                  "T=float on CPU (no kernel for op 'ArgMax' on CPU with T=float; there are "
-                  "kernels for CPU: T=double; CUDA: T=float); 'i' has no kernel for ArgMax with "
-                  "T=double on CUDA (no kernel for op 'ArgMax' on CUDA with T=double; there are "
-                  "kernels for CPU: T=double; CUDA: T=float); devices: "
-                  "/job:ps/task:0/device:CPU:0, /job:ps/task:1/device:CPU:0, "
-                  "/job:worker/task:0/device:CPU:0, /job:worker/task:0/device:CUDA:0"}),
+            "nodes that must share a device have kernels for no common one: 'j': op 'ArgMax' "
+            "has no CPU kernel for T=float; there are CPU: T=double; CUDA: T=float; 'i': op "
+            "'ArgMax' has no CUDA kernel for T=double; there are CPU: T=double; CUDA: T=float; "
+            "devices: /job:ps/task:0/device:CPU:0, /job:ps/task:1/device:CPU:0, "
+            "/job:worker/task:0/device:CPU:0, /job:worker/task:0/device:CUDA:0"}),
     [](const auto& info) { return info.param.name; });
 
 TEST_F(PlacerTest, AMissingKernelDecides) {

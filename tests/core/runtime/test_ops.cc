@@ -61,13 +61,12 @@ void AddVariableOps(OpRegistry& ops) {
                 .Shape(NoOutputs)
                 .Traits({Trait::kStateful, Trait::kWritesVariable}));
   }
-  ops.Add(
-      Op("ResourceApplyGradientDescent")
-          .Input("var: resource")
-          .Input("alpha: float")
-          .Input("delta: float")
-          .Shape(NoOutputs)
-          .Traits({Trait::kStateful, Trait::kWritesVariable, Trait::kOptimizerUpdate}));
+  ops.Add(Op("ResourceApplyGradientDescent")
+              .Input("var: resource")
+              .Input("alpha: float")
+              .Input("delta: float")
+              .Shape(NoOutputs)
+              .Traits({Trait::kStateful, Trait::kWritesVariable, Trait::kOptimizerUpdate}));
 }
 
 void AddCommOps(OpRegistry& ops) {
@@ -77,8 +76,10 @@ void AddCommOps(OpRegistry& ops) {
     op->Attr("channel: int").Attr("tensor_name: string");
     op->Attr("send_device: string").Attr("recv_device: string");
   }
-  ops.Add(send.Input("tensor: T").Attr("T: type").Shape(NoOutputs).Traits(
-      {Trait::kStateful, Trait::kSend}));
+  ops.Add(send.Input("tensor: T")
+              .Attr("T: type")
+              .Shape(NoOutputs)
+              .Traits({Trait::kStateful, Trait::kSend}));
   ops.Add(recv.Output("tensor: tensor_type")
               .Attr("tensor_type: type")
               .Attr("shape: shape")
@@ -126,10 +127,17 @@ std::shared_ptr<const OpRegistry> MakeTestOps() {
                .Shape(ShapeOfInput0)
                .Traits({Trait::kIdentity, Trait::kAllocatesOutputs}));
   for (const char* name : {"Neg", "Slow"}) {
-    ops->Add(Op(name).Input("x: float").Output("y: float").Shape(ShapeOfInput0).Traits(
-        {Trait::kElementwise, Trait::kInPlace}));
+    ops->Add(Op(name)
+                 .Input("x: float")
+                 .Output("y: float")
+                 .Shape(ShapeOfInput0)
+                 .Traits({Trait::kElementwise, Trait::kInPlace}));
   }
-  ops->Add(Op("Add").Input("x: float").Input("y: float").Output("z: float").Shape(BroadcastShape)
+  ops->Add(Op("Add")
+               .Input("x: float")
+               .Input("y: float")
+               .Output("z: float")
+               .Shape(BroadcastShape)
                .Traits({Trait::kElementwise, Trait::kInPlace}));
   ops->Add(Op("MatMul")
                .Input("a: T")
@@ -137,15 +145,18 @@ std::shared_ptr<const OpRegistry> MakeTestOps() {
                .Output("c: T")
                .Attr("T: {float, double}")
                .Shape(MatMulShape));
-  ops->Add(Op("ArgMax").Input("x: T").Output("i: int64").Attr("T: {float, double}").Shape(
-      ScalarShape));
+  ops->Add(
+      Op("ArgMax").Input("x: T").Output("i: int64").Attr("T: {float, double}").Shape(ScalarShape));
   ops->Add(Op("Fill")
                .HostInput("dims: int32")
                .Input("value: float")
                .Output("y: float")
                .Shape(FillShape));
-  ops->Add(Op("Draw").Output("y: float").Attr("seed: int = 0").Shape(ScalarShape).Traits(
-      {Trait::kStateful}));
+  ops->Add(Op("Draw")
+               .Output("y: float")
+               .Attr("seed: int = 0")
+               .Shape(ScalarShape)
+               .Traits({Trait::kStateful}));
   ops->Add(Op("Claim")
                .Input("x: float")
                .Output("y: float")

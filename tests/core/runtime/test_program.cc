@@ -101,11 +101,10 @@ void AddVariableKernels(KernelRegistry& registry) {
                  std::string name = c.attrs.GetOr<std::string>("shared_name", "");
                  if (name.empty()) name = c.node_name;
                  const std::string container = c.attrs.GetOr<std::string>("container", "");
-                 MR_ASSIGN_OR_RETURN(const PartialShape shape,
-                                     c.attrs.Get<PartialShape>("shape"));
+                 MR_ASSIGN_OR_RETURN(const PartialShape shape, c.attrs.Get<PartialShape>("shape"));
                  Device* device = &c.device;
-                 return std::unique_ptr<Kernel>(std::make_unique<FunctionKernel>(
-                     false, [=](KernelContext& context) -> Status {
+                 return std::unique_ptr<Kernel>(
+                     std::make_unique<FunctionKernel>(false, [=](KernelContext& context) -> Status {
                        MR_ASSIGN_OR_RETURN(std::shared_ptr<Variable> variable,
                                            device->resources().LookupOrCreateVariable(
                                                container, name, DType::kFloat, shape));
@@ -135,9 +134,8 @@ void AddVariableKernels(KernelRegistry& registry) {
   };
   AddFunction(registry, "AssignAddVariableOp", false,
               [=](KernelContext& c) { return add(c, 1, c.input(1)); });
-  AddFunction(registry, "ResourceApplyGradientDescent", false, [=](KernelContext& c) {
-    return add(c, -*c.input(1).data<float>(), c.input(2));
-  });
+  AddFunction(registry, "ResourceApplyGradientDescent", false,
+              [=](KernelContext& c) { return add(c, -*c.input(1).data<float>(), c.input(2)); });
 }
 
 void AddCommKernels(KernelRegistry& registry) {
@@ -150,8 +148,8 @@ void AddCommKernels(KernelRegistry& registry) {
   });
   registry.Add("_Recv", kCpu, [](const KernelConstruction& c) -> StatusOr<std::unique_ptr<Kernel>> {
     const auto channel = static_cast<ChannelId>(c.attrs.GetOr<int64_t>("channel", 0));
-    return std::unique_ptr<Kernel>(std::make_unique<AsyncFunctionKernel>(
-        [=](KernelContext& context, AsyncKernel::Done done) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<AsyncFunctionKernel>([=](KernelContext& context, AsyncKernel::Done done) {
           context.step().rendezvous->RecvAsync(
               channel, [&context, done = std::move(done)](StatusOr<Tensor> value) mutable {
                 if (value.ok()) context.set_output(0, *std::move(value));

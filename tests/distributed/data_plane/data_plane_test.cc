@@ -220,7 +220,7 @@ TEST(DataPlaneTest, EndStepDropsWhatIsQueuedAndWhatComesLate) {
   for (int i = 0; i < 50; ++i) {
     cluster.plane(0).Push(link, Key(5, i), Bytes(i % 2 == 0 ? 100 : 10'000, i));
   }
-  ASSERT_TRUE(cluster.RunUntil([&] { return sink.tensors.size() == 10; }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return sink.tensors.size() >= 10; }));
   cluster.plane(1).EndStep(kSession, 5);
   sink.ended = true;
   cluster.RunFor(absl::Seconds(1));
@@ -249,8 +249,7 @@ TEST(DataPlaneTest, TheSendersEndTakesItsOffersBack) {
   ASSERT_TRUE(cluster.plane(1).BeginStep(kSession, 1, &sink, cluster.Links(1)).ok());
   const LinkId link = cluster.Link(0, 1);
   cluster.plane(0).Push(link, Key(1, 1), Bytes(100'000, 1));
-  ASSERT_TRUE(
-      cluster.RunUntil([&] { return cluster.memory(1).stats().bytes_in_use >= 100'000; }));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.memory(1).stats().bytes_in_use >= 100'000; }));
   cluster.plane(0).EndStep(kSession, 1);
   cluster.RunFor(absl::Seconds(1));
   EXPECT_EQ(cluster.memory(1).stats().bytes_in_use, 0);
@@ -264,7 +263,10 @@ TEST(DataPlaneTest, StepsWithGapsAreForgotten) {
   Cluster cluster(2);
   const LinkId link = cluster.Link(0, 1);
   Collector sink;
-  ASSERT_TRUE(cluster.plane(1).BeginStep(kSession, 2, &sink, cluster.Links(1)).ok());  // runs long
+  Collector sender;
+  // One that runs long.
+  ASSERT_TRUE(cluster.plane(0).BeginStep(kSession, 2, &sender, cluster.Links(0)).ok());
+  ASSERT_TRUE(cluster.plane(1).BeginStep(kSession, 2, &sink, cluster.Links(1)).ok());
   for (uint64_t step = 3; step < 12'000; step += 3) {
     Collector brief;
     ASSERT_TRUE(cluster.plane(1).BeginStep(kSession, step, &brief, cluster.Links(1)).ok());
@@ -278,6 +280,7 @@ TEST(DataPlaneTest, StepsWithGapsAreForgotten) {
   cluster.plane(0).Push(link, Key(2, 1), Bytes(10, 1));
   EXPECT_TRUE(cluster.RunUntil([&] { return sink.tensors.size() == 1; })) << "it is still known";
   cluster.plane(1).EndStep(kSession, 2);
+  cluster.plane(0).EndStep(kSession, 2);
   cluster.RunFor(absl::Seconds(1));
   cluster.ExpectNothingHeld();
 }

@@ -19,8 +19,7 @@ TEST(LinkFailureTest, ACutMidChunkTellsBothEndsAndALaterStepConnectsAgain) {
   Cluster cluster(2);
   Collector sinks[2];
   for (int task = 0; task < 2; ++task) {
-    ASSERT_TRUE(
-        cluster.plane(task).BeginStep(kSession, 1, &sinks[task], cluster.Links(task)).ok());
+    ASSERT_TRUE(cluster.plane(task).BeginStep(kSession, 1, &sinks[task], cluster.Links(task)).ok());
   }
   const LinkId link = cluster.Link(0, 1);
   cluster.plane(0).Push(link, Key(1, 1), Bytes(20 << 20, 1));
@@ -151,7 +150,7 @@ TEST(LinkFailureTest, AReceiverThatNoticesLate) {
   cluster.plane(0).Push(link, Key(1, 1), Bytes(10, 1));
   ASSERT_TRUE(cluster.RunUntil([&] { return first.tensors.size() == 1; }));
   cluster.plane(1).EndStep(kSession, 1);
-  cluster.network.CutForward();
+  cluster.network.CutForOpeners();
   cluster.RunFor(absl::Seconds(1));  // the sender knows, the receiver does not
 
   cluster.plane(0).Push(link, Key(2, 1), Bytes(10, 1));
@@ -159,7 +158,7 @@ TEST(LinkFailureTest, AReceiverThatNoticesLate) {
   Collector second;
   ASSERT_TRUE(cluster.plane(1).BeginStep(kSession, 2, &second, cluster.Links(1)).ok());
   EXPECT_EQ(second.tensors.size(), 1u);
-  cluster.network.CutHalfOpen();
+  cluster.network.TellAcceptors();
   cluster.RunFor(absl::Seconds(1));
   EXPECT_THAT(second.downs, IsEmpty());
   cluster.plane(0).Push(link, Key(2, 2), Bytes(10, 2));

@@ -8,7 +8,8 @@ namespace {
 
 std::string Flatten(const Message& message) {
   std::string bytes = message.header;
-  for (const MessagePart& part : message.payloads) bytes.append(part.bytes);
+  for (const MessagePart& part : message.payloads)
+    bytes.append(part.bytes.data(), part.bytes.size());
   return bytes;
 }
 
@@ -56,9 +57,9 @@ class SimulatedNetwork::Pipe : public std::enable_shared_from_this<Pipe> {
     Tell(side, reason.ok() ? gone : reason);
     Tell(1 - side, side == 1 && !reason.ok() ? reason : gone);
   }
-  void Cut() {
-    if (std::exchange(closed_, true)) return;
-    for (int side = 0; side < 2; ++side) Tell(side, Unavailable("connection reset"));
+  void Cut(int side) {
+    closed_ = true;
+    Tell(side, Unavailable("connection reset"));
   }
 
  private:
@@ -153,7 +154,19 @@ void SimulatedNetwork::Resume() {
 
 void SimulatedNetwork::CutAll() {
   messages_to_cut_ = -1;
-  for (const std::shared_ptr<Pipe>& pipe : std::exchange(pipes_, {})) pipe->Cut();
+  for (const std::shared_ptr<Pipe>& pipe : std::exchange(pipes_, {})) {
+    pipe->Cut(0);
+    pipe->Cut(1);
+  }
+}
+
+void SimulatedNetwork::CutForOpeners() {
+  half_open_ = std::exchange(pipes_, {});
+  for (const std::shared_ptr<Pipe>& pipe : half_open_) pipe->Cut(0);
+}
+
+void SimulatedNetwork::TellAcceptors() {
+  for (const std::shared_ptr<Pipe>& pipe : std::exchange(half_open_, {})) pipe->Cut(1);
 }
 
 }  // namespace millrace

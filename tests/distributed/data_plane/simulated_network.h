@@ -14,7 +14,8 @@
 namespace millrace {
 
 // Streams in memory, driven by a Simulation. Messages take a random time, come in random pieces,
-// and can be held up or lost with their stream. A writer may write again when its message was taken.
+// and can be held up or lost with their stream. A writer may write again when its message was
+// taken.
 class SimulatedNetwork final : public FrameStreamFactory {
  public:
   SimulatedNetwork(const Environment& environment, uint64_t seed);
@@ -33,6 +34,9 @@ class SimulatedNetwork final : public FrameStreamFactory {
   void StallBack(bool stalled);
   // All streams break, with what is on its way; at once, or after so many more messages.
   void CutAll();
+  // All streams break, but only the openers notice; the others do when told to.
+  void CutForOpeners();
+  void TellAcceptors();
   void CutAllAfter(int messages) { messages_to_cut_ = messages; }
 
   // Sees each message before it is delivered.
@@ -52,6 +56,7 @@ class SimulatedNetwork final : public FrameStreamFactory {
   std::mt19937_64 random_;
   std::map<std::string, FrameStreamAcceptor*> listeners_;
   std::vector<std::shared_ptr<Pipe>> pipes_;
+  std::vector<std::shared_ptr<Pipe>> half_open_;
   absl::Duration max_delay_ = absl::Microseconds(200);
   bool stalled_[2] = {false, false};
   int messages_to_cut_ = -1;
