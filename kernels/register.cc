@@ -1,6 +1,7 @@
 #include "kernels/register.h"
 
 #include "kernels/cpu/register.h"
+#include "kernels/cuda/register.h"
 
 namespace millrace {
 
@@ -24,6 +25,8 @@ void RegisterAllKernels(KernelRegistry& registry) {
   RegisterStateKernels(registry);
   RegisterUpdateKernels(registry);
   RegisterCommKernels(registry);
+
+  RegisterCudaElementwiseKernels(registry);
 }
 
 }  // namespace millrace

@@ -45,7 +45,8 @@ void KeepCallbackThreads() {
         grpc::CreateChannel("unix:/nonexistent", grpc::InsecureChannelCredentials()));
     struct Call {
       grpc::ClientContext context;
-      grpc::ByteBuffer request;
+      grpc::Slice nothing;
+      grpc::ByteBuffer request{&nothing, 1};  // a default one holds no message, not an empty one
       grpc::ByteBuffer response;
     };
     auto* call = new Call;

@@ -34,8 +34,8 @@ class CudaBinaryKernel final : public Kernel {
   explicit CudaBinaryKernel(cuda::Binary op) : op_(op) {}
 
   StatusOr<std::unique_ptr<PreparedShapes>> Prepare(const PrepareContext& c) const override {
-    MR_ASSIGN_OR_RETURN(const auto plan, MakeBroadcastPlan<2>({&c.inputs[0], &c.inputs[1]},
-                                                              c.outputs[0]));
+    MR_ASSIGN_OR_RETURN(const auto plan,
+                        MakeBroadcastPlan<2>({&c.inputs[0], &c.inputs[1]}, c.outputs[0]));
     auto prepared = std::make_unique<Prepared>();
     static_assert(cuda::Broadcast::kMaxRank == kMaxRank);
     cuda::Broadcast& b = prepared->broadcast;
@@ -79,12 +79,18 @@ void RegisterCudaElementwiseKernels(KernelRegistry& registry) {
     const char* name;
     cuda::Unary op;
   } unary[] = {
-      {"Neg", cuda::Unary::kNeg},         {"Abs", cuda::Unary::kAbs},
-      {"Sign", cuda::Unary::kSign},       {"Square", cuda::Unary::kSquare},
-      {"Sqrt", cuda::Unary::kSqrt},       {"Rsqrt", cuda::Unary::kRsqrt},
-      {"Reciprocal", cuda::Unary::kReciprocal}, {"Exp", cuda::Unary::kExp},
-      {"Log", cuda::Unary::kLog},         {"Tanh", cuda::Unary::kTanh},
-      {"Sigmoid", cuda::Unary::kSigmoid}, {"Relu", cuda::Unary::kRelu},
+      {"Neg", cuda::Unary::kNeg},
+      {"Abs", cuda::Unary::kAbs},
+      {"Sign", cuda::Unary::kSign},
+      {"Square", cuda::Unary::kSquare},
+      {"Sqrt", cuda::Unary::kSqrt},
+      {"Rsqrt", cuda::Unary::kRsqrt},
+      {"Reciprocal", cuda::Unary::kReciprocal},
+      {"Exp", cuda::Unary::kExp},
+      {"Log", cuda::Unary::kLog},
+      {"Tanh", cuda::Unary::kTanh},
+      {"Sigmoid", cuda::Unary::kSigmoid},
+      {"Relu", cuda::Unary::kRelu},
   };
   for (const auto& row : unary) {
     AddCuda<CudaUnaryKernel, cuda::Unary, float, double>(registry, row.name, row.op);

@@ -1,4 +1,5 @@
 #include "kernels/cuda/elementwise_launch.h"
+
 #include "kernels/elementwise_functors.h"
 
 namespace millrace::cuda {

@@ -406,13 +406,14 @@ TEST_F(ExecutorTest, FeedsMustFit) {
 }
 
 TEST_F(ExecutorTest, CompilingNamesTheNodeAtFault) {
-  EXPECT_EQ(TryCompile("x = Placeholder() {dtype=float}\ny = Neg(x)\n", {}, {"y"}).message(),
+  const auto error = [&](absl::string_view text, const std::vector<std::string>& feeds) {
+    return std::string(TryCompile(text, feeds, {}).message());
+  };
+  EXPECT_EQ(error("x = Placeholder() {dtype=float}\ny = Neg(x)\n", {}),
             "placeholder 'x' is neither fed nor pruned");
-  EXPECT_THAT(
-      TryCompile("x = Placeholder() {dtype=float, shape=[2,2]}\ny = MatMul(x, x)\n", {"x"}, {"y"})
-          .message(),
-      HasSubstr("MatMul 'y' on /job:local/task:0/device:CPU:0: "));
-  EXPECT_EQ(TryCompile("y = Call() {hook=\"no such\"}\n", {}, {}).message(),
+  EXPECT_THAT(error("x = Placeholder() {dtype=float, shape=[2,2]}\ny = MatMul(x, x)\n", {"x"}),
+              HasSubstr("MatMul 'y' on /job:local/task:0/device:CPU:0: "));
+  EXPECT_EQ(error("y = Call() {hook=\"no such\"}\n", {}),
             "Call 'y' on /job:local/task:0/device:CPU:0: there is no such hook");
 }
 

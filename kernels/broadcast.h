@@ -1,5 +1,5 @@
-#ifndef KERNELS_CPU_BROADCAST_H_
-#define KERNELS_CPU_BROADCAST_H_
+#ifndef KERNELS_BROADCAST_H_
+#define KERNELS_BROADCAST_H_
 
 #include <algorithm>
 #include <array>
@@ -107,4 +107,4 @@ void ForEachRow(const BroadcastPlan<N>& plan, int64_t begin, int64_t end, Row ro
 
 }  // namespace millrace
 
-#endif  // KERNELS_CPU_BROADCAST_H_
+#endif  // KERNELS_BROADCAST_H_
