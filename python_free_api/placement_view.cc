@@ -52,6 +52,7 @@ Json DataOf(const Graph& graph, const PlacementReport& report) {
     }
     entry["attributes"] = Json::array();
     for (const auto& [name, value] : node.attrs()) {
+      if (name == kRequestReasonAttr) continue;  // part of the reason
       std::string text = value.ToString();
       if (text.size() > kMaxAttributeText) text = StrCat(text.substr(0, kMaxAttributeText), "...");
       entry["attributes"].push_back({name, text});
