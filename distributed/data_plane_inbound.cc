@@ -235,13 +235,14 @@ void DataPlaneCore::CloseInbound(uint64_t id, const Status& reason) {
     }
   }
   std::vector<StepId> failed = inbound->receiver.steps();
+  const auto& links = links_;  // for the lambda, which the lock's analysis does not look into
   steps_.ForEach([&](const StepId& step, StepRecord& record) {
     const bool lost_early =
         std::any_of(record.early.begin(), record.early.end(),
                     [&](const StepRecord::Early& early) { return early.stream == id; });
     const bool lost_later = record.begun() && record.ordinal <= last_ordinal &&
                             std::any_of(record.links.begin(), record.links.end(), [&](LinkId link) {
-                              return links_[link]->incarnation == inbound->peer.incarnation;
+                              return links[link]->incarnation == inbound->peer.incarnation;
                             });
     if (lost_early || lost_later) failed.push_back(step);
   });

@@ -63,7 +63,8 @@ class DataPlaneCore::OutboundHandler final : public FrameStream::Handler, public
     core_->OnOutboundClosed(link_, generation_, status);
   }
 
-  Status OnHello(const Hello& hello) override {
+  // Called in OnMessage's turn.
+  Status OnHello(const Hello& hello) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(core_->mutex_) {
     if (current_->state == Link::State::kOpen) return InvalidArgument("a second HELLO");
     if (hello.protocol != kFrameProtocol) {
       return FailedPrecondition("it speaks version ", hello.protocol,

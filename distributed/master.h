@@ -2,6 +2,7 @@
 #define DISTRIBUTED_MASTER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -21,9 +22,10 @@ namespace millrace {
 // Pointers are not owned and outlive what the master runs (see Master::Shutdown).
 struct MasterOptions {
   std::string task;     // its own, "/job:worker/task:0"
-  std::string address;  // where it listens, if that is known: tells which task of a session's
-                        // cluster it is; else `task` does
   ClusterSpec cluster;  // may be empty: then sessions bring theirs, or use the own task only
+  // Where it listens, "" while that is not known: tells which task of a session's cluster it is.
+  // Otherwise, or if null, `task` tells it.
+  std::function<std::string()> address;
   WorkerFactory* workers = nullptr;
   WorkerInterface* own_worker = nullptr;  // of the own task: reached without a connection
   Environment environment;

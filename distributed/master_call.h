@@ -57,6 +57,9 @@ class MasterCall : public std::enable_shared_from_this<MasterCall<Request, Respo
     CallOptions options;
     options.timeout = options_.timeout;
     options.cancellation = &end_;
+    options.unsent = &unsent_;
+    unsent_ = false;
+    sent_nanos_ = options_.environment.clock->NowNanos();
     ((*master_).*method_)(
         &request_, &response_, options,
         [self = this->shared_from_this()](const Status& status) { self->OnDone(status); });
@@ -65,7 +68,8 @@ class MasterCall : public std::enable_shared_from_this<MasterCall<Request, Respo
   void OnDone(const Status& status) {
     if (status.code() == absl::StatusCode::kUnavailable && !end_.cancelled()) {
       const int64_t now = options_.environment.clock->NowNanos();
-      if (first_failure_nanos_ < 0) first_failure_nanos_ = now;
+      // What waited for a connection has had that time already.
+      if (first_failure_nanos_ < 0) first_failure_nanos_ = unsent_ ? sent_nanos_ : now;
       const absl::Duration left = options_.patience - absl::Nanoseconds(now - first_failure_nanos_);
       if (left > absl::ZeroDuration()) {
         response_.Clear();
@@ -89,6 +93,8 @@ class MasterCall : public std::enable_shared_from_this<MasterCall<Request, Respo
   MasterCallOptions options_;
   Cancellation end_;
   Cancellation::Id cancel_id_ = 0;
+  bool unsent_ = false;
+  int64_t sent_nanos_ = 0;
   int64_t first_failure_nanos_ = -1;
   absl::Duration pause_ = kFirstPause;
   Done done_;

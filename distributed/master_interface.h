@@ -13,6 +13,9 @@ namespace millrace {
 struct CallOptions {
   absl::Duration timeout = absl::InfiniteDuration();
   Cancellation* cancellation = nullptr;  // outlives the call; may be null
+  // Set if the call fails since there was no connection all the time: it was never sent. Outlives
+  // the call; may be null.
+  bool* unsent = nullptr;
 };
 
 // Runs once, with the transport's status: OK if a response came, in whose body the outcome is.

@@ -15,17 +15,18 @@ StatusOr<ClusterSpec> ClusterOf(const SessionSettings& settings, const MasterOpt
 }
 
 // What the cluster calls the master's own task.
-StatusOr<std::string> OwnTask(const ClusterSpec& cluster, const MasterOptions& options) {
+StatusOr<std::string> OwnTask(const ClusterSpec& cluster, const std::string& own_address,
+                              const MasterOptions& options) {
   if (cluster.empty()) return options.task;
   bool has_name = false;
   for (const auto& [task, address] : cluster.Tasks()) {
-    if (!options.address.empty() && address == options.address) return task;
+    if (!own_address.empty() && address == own_address) return task;
     has_name = has_name || task == options.task;
   }
   if (has_name) return options.task;
   return InvalidArgument("the cluster ", cluster.ToString(), " does not hold its master ",
                          options.task,
-                         options.address.empty() ? "" : StrCat(", which is at ", options.address));
+                         own_address.empty() ? "" : StrCat(", which is at ", own_address));
 }
 
 Status SetPolicy(const SessionSettings& settings, const std::string& own_task,
@@ -57,9 +58,10 @@ StatusOr<SessionSetup> MakeSessionSetup(const SessionSettings& settings,
                                         const MasterOptions& options) {
   SessionSetup setup;
   MR_ASSIGN_OR_RETURN(const ClusterSpec cluster, ClusterOf(settings, options));
-  MR_ASSIGN_OR_RETURN(setup.own_task, OwnTask(cluster, options));
+  const std::string address = options.address ? options.address() : "";
+  MR_ASSIGN_OR_RETURN(setup.own_task, OwnTask(cluster, address, options));
   setup.tasks = cluster.Tasks();
-  if (setup.tasks.empty()) setup.tasks = {{setup.own_task, options.address}};
+  if (setup.tasks.empty()) setup.tasks = {{setup.own_task, address}};
   setup.planner = options.planner;
   setup.planner.placer.soft_placement |= settings.soft_placement();
   MR_RETURN_IF_ERROR(SetPolicy(settings, setup.own_task, options, &setup.planner));

@@ -38,9 +38,9 @@ std::string KeyOf(const Node& node) {
     absl::StrAppend(&key, "|", name, "=");
     if (const Tensor* tensor = value.get<Tensor>()) {
       // All of it: the text of a large tensor is shortened.
-      absl::StrAppend(&key, Name(tensor->dtype()), tensor->shape().ToString(), ":",
-                      absl::string_view(static_cast<const char*>(tensor->raw_data()),
-                                        tensor->byte_size()));
+      absl::StrAppend(
+          &key, Name(tensor->dtype()), tensor->shape().ToString(), ":",
+          absl::string_view(static_cast<const char*>(tensor->raw_data()), tensor->byte_size()));
     } else {
       absl::StrAppend(&key, value.ToString());
     }

@@ -20,8 +20,8 @@ class Pass {
   virtual StatusOr<bool> Run(PrunedGraph& pruned) const = 0;
 };
 
-// Computes the values of ports of `graph`, which holds constants and what is computed from them, and
-// requests no devices. Handed in by whoever knows kernels.
+// Computes the values of ports of `graph`, which holds constants and what is computed from them,
+// and requests no devices. Handed in by whoever knows kernels.
 using Evaluator =
     std::function<StatusOr<std::vector<Tensor>>(const Graph& graph, absl::Span<const Port> ports)>;
 

@@ -27,7 +27,10 @@ Status BiasAddShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape bias, c.WithRank(1, 1));
   c.set_output(0, value);
   if (!value.has_rank()) return absl::OkStatus();
-  if (value.rank() < 1) return InvalidArgument("the value to add a bias to is a scalar");
+  if (value.rank() < 2) {
+    return InvalidArgument("the value to add a bias to must have rank 2 or more, but has shape ",
+                           value.ToString());
+  }
   const int last = value.rank() - 1;
   if (!bias.dim_known(0)) return absl::OkStatus();
   if (value.dim_known(last) && value.dim(last) != bias.dim(0)) {

@@ -119,7 +119,11 @@ class Server {
     }
   }
 
-  std::string address() const { return network_->address(); }
+  // "" before it listens.
+  std::string address() const {
+    MutexLock lock(mutex_);
+    return address_;
+  }
   FileSystem& files() const { return *runtime_->environment().files; }
 
  private:
@@ -158,6 +162,7 @@ class Server {
     MasterOptions master;
     master.task = place.task;
     master.cluster = place.cluster;
+    master.address = [this] { return address(); };
     master.own_worker = worker_.get();
     master.workers = workers_.get();
     master.ops = runtime_->ops();
@@ -173,10 +178,20 @@ class Server {
     network.master = master_.get();
     network.worker = worker_.get();
     network.data_plane = data_plane_.get();
-    MR_ASSIGN_OR_RETURN(network_, GrpcServer::Start(network));
+    StatusOr<std::unique_ptr<GrpcServer>> started = GrpcServer::Start(network);
+    if (absl::IsPermissionDenied(started.status())) {
+      return absl::PermissionDeniedError(
+          StrCat(started.status().message(), " (--insecure_allow_remote)"));
+    }
+    MR_RETURN_IF_ERROR(started.status());
+    network_ = *std::move(started);
+    MutexLock lock(mutex_);
+    address_ = network_->address();
     return absl::OkStatus();
   }
 
+  mutable Mutex mutex_;
+  std::string address_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Runtime> runtime_;
   GrpcStreamFactory streams_;
   std::unique_ptr<StreamDataPlane> data_plane_;

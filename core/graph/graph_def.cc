@@ -64,8 +64,11 @@ Status ParseText(absl::string_view bytes, GraphDef* def) {
   parser.RecordErrorsTo(&error);
   parser.SetRecursionLimit(kMaxDepth);
   google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
-  if (parser.Parse(&stream, def)) return absl::OkStatus();
-  return DataLoss(error.text());
+  if (!parser.Parse(&stream, def)) return DataLoss(error.text());
+  // Escapes in a string can spell what is no UTF-8, which could not be written out again.
+  std::string wire;
+  if (def->SerializeToString(&wire) && def->ParseFromString(wire)) return absl::OkStatus();
+  return DataLoss("a string in it is not UTF-8");
 }
 
 Status ParseBinary(absl::string_view bytes, GraphDef* def) {

@@ -42,13 +42,13 @@ struct PlanNode {
   NodeId id = -1;
 };
 
-// What is known of an output at compile time.
+// What is known of an output at compile time, but for its shape (slot_shapes). Small, as a step
+// reads it for each output.
 struct PlanSlot {
   DType dtype = DType::kInvalid;
   bool made_by_kernel = false;  // strings, resources: nothing can be allocated for them
   bool host_memory = false;     // on a device whose own memory is not the host's
   bool never_in_place = false;  // fed or fetched: not ours to overwrite
-  PartialShape static_shape;
 };
 
 // The one implementation of ExecutionPlan. Public arrays: the executor's inner loop reads them.
@@ -96,12 +96,14 @@ class CompiledPlan final : public ExecutionPlan {
   std::vector<SlotId> input_slots;  // PlanNode::first_input
   std::vector<int32_t> successors;  // PlanNode::first_successor: indices into nodes
   std::vector<PlanSlot> slots;
+  std::vector<PartialShape> slot_shapes;  // by slot: the static ones
   std::vector<Tensor> constants;
   std::vector<int32_t> initial_pending;  // by node: predecessors
   std::vector<int32_t> initial_uses;     // by slot: readers, and one more if it is fetched
   std::vector<int32_t> roots;            // wait for nothing; asynchronous ones first
   std::vector<SlotId> feed_slots;        // kNoSlot: read by none
   std::vector<SlotId> fetch_slots;
+  std::vector<bool> fetch_is_last;  // of this slot: no later fetch needs it
   int num_async = 0;
   int most_inputs = 0;  // of a node
   static constexpr SlotId kNoSlot = INT32_MAX;

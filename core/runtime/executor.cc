@@ -21,6 +21,7 @@ inline bool CountDown(int32_t& count) {
 }
 
 inline void Drop(Tensor& tensor) {
+  if (!tensor.valid()) return;  // its buffer was taken
   std::destroy_at(&tensor);
   std::construct_at(&tensor);
 }
@@ -38,7 +39,8 @@ using Inputs = absl::InlinedVector<Tensor*, 16>;
 
 class Executor::Impl {
  public:
-  Impl(const CompiledPlan& plan, Scheduler& scheduler) : plan_(plan), scheduler_(scheduler) {}
+  Impl(const CompiledPlan& plan, Scheduler& scheduler)
+      : plan_(plan), scheduler_(scheduler), allocator_(plan.device().allocator()) {}
 
   void Run(ExecutorRun run, Done done) {
     Status fit = plan_.CheckFeeds(run.feeds);
@@ -198,16 +200,15 @@ class Executor::Impl {
   Status CheckOutputs(StepState& step, const PlanNode& node) const {
     for (uint32_t i = 0; i < node.num_outputs; ++i) {
       const Tensor& output = step.slots[node.first_output + i];
-      const PlanSlot& expected = plan_.slots[node.first_output + i];
-      if (output.dtype() == expected.dtype &&
-          (expected.dtype == DType::kResource ||
-           expected.static_shape.IsCompatibleWith(output.shape()))) {
+      const DType dtype = plan_.slots[node.first_output + i].dtype;
+      const PartialShape& shape = plan_.slot_shapes[node.first_output + i];
+      if (output.dtype() == dtype &&
+          (dtype == DType::kResource || shape.IsCompatibleWith(output.shape()))) {
         continue;
       }
       if (!output.valid()) return Internal("the kernel set no output ", i);
       return Internal("output ", i, " is ", Name(output.dtype()), output.shape().ToString(),
-                      ", but the graph says ", Name(expected.dtype),
-                      expected.static_shape.ToString());
+                      ", but the graph says ", Name(dtype), shape.ToString());
     }
     return absl::OkStatus();
   }
@@ -264,10 +265,9 @@ class Executor::Impl {
     if ((node.flags & PlanNode::kInPlace) != 0 && TakeInput(step, node, facts.outputs[0], inputs)) {
       i = 1;
     }
-    Allocator& device = plan_.device().allocator();
     for (; i < node.num_outputs; ++i) {
       if (planned[i].made_by_kernel) continue;
-      Allocator& allocator = planned[i].host_memory ? HostAllocator() : device;
+      Allocator& allocator = planned[i].host_memory ? HostAllocator() : allocator_;
       StatusOr<Tensor> made = Tensor::Allocate(allocator, planned[i].dtype, facts.outputs[i]);
       if (!made.ok()) return std::move(made).status();
       // Slots are empty until their node runs.
@@ -436,14 +436,19 @@ class Executor::Impl {
 
   void TakeFetches(StepState& step, std::vector<Tensor>& fetches) const {
     fetches.reserve(plan_.fetch_slots.size());
-    for (SlotId slot : plan_.fetch_slots) fetches.push_back(*Input(step, slot));
-    for (SlotId slot : plan_.fetch_slots) {
-      if (slot >= 0) Drop(step.slots[slot]);
+    for (size_t i = 0; i < plan_.fetch_slots.size(); ++i) {
+      Tensor& value = *Input(step, plan_.fetch_slots[i]);
+      if (plan_.fetch_is_last[i]) {
+        fetches.push_back(std::move(value));
+      } else {
+        fetches.push_back(value);
+      }
     }
   }
 
   const CompiledPlan& plan_;
   Scheduler& scheduler_;
+  Allocator& allocator_;
   Mutex mutex_;
   std::vector<std::unique_ptr<StepState>> free_ ABSL_GUARDED_BY(mutex_);
 };

@@ -12,6 +12,14 @@ namespace {
 
 constexpr char kContainer[] = "";  // of random counters
 
+// Whether they are 0, 1, 2, ...
+bool Ascends(absl::Span<const int> indices) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] != static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 // One run of a LocalStep. Owns itself: deleted when its last piece is done.
@@ -110,7 +118,9 @@ void StepRun::Start(std::vector<std::vector<Tensor>> feeds, bool caller_waits) {
 }
 
 void StepRun::PieceDone(size_t piece, const Status& status, std::vector<Tensor> values) {
-  if (status.ok()) {
+  if (status.ok() && step->is_whole_) {
+    fetches = std::move(values);
+  } else if (status.ok()) {
     const absl::Span<const int> indices = step->pieces_[piece].plan->fetch_indices();
     for (size_t i = 0; i < indices.size(); ++i) fetches[indices[i]] = std::move(values[i]);
   } else {
@@ -189,10 +199,14 @@ StatusOr<std::shared_ptr<LocalStep>> LocalStep::Create(std::shared_ptr<SessionCo
     step->pieces_.push_back(std::move(piece));
   }
   step->planned_.program.partitions.clear();
+  step->is_whole_ = step->pieces_.size() == 1 && Ascends(step->pieces_[0].plan->feed_indices()) &&
+                    Ascends(step->pieces_[0].plan->fetch_indices());
   return step;
 }
 
-std::vector<Tensor> LocalStep::TakeFeeds(const ExecutionPlan& plan, std::vector<Tensor>& feeds) {
+std::vector<Tensor> LocalStep::TakeFeeds(const ExecutionPlan& plan,
+                                         std::vector<Tensor>& feeds) const {
+  if (is_whole_) return std::move(feeds);
   std::vector<Tensor> taken;
   taken.reserve(plan.feed_indices().size());
   for (int index : plan.feed_indices()) taken.push_back(std::move(feeds[index]));
@@ -222,7 +236,7 @@ void LocalStep::Run(std::vector<Tensor> feeds, const RunOptions& options, bool c
 
   auto run = std::make_unique<StepRun>(shared_from_this(), std::move(done));
   run->id = core_->next_step_id.fetch_add(1, std::memory_order_relaxed);
-  run->fetches.resize(signature().fetches.size());
+  if (!is_whole_) run->fetches.resize(signature().fetches.size());
   if (num_channels_ > 0) run->rendezvous.emplace(num_channels_);
   if (draws_random_) {
     for (const Piece& piece : pieces_) {

@@ -53,13 +53,14 @@ class LocalStep final : public PreparedStep, public std::enable_shared_from_this
   LocalStep(std::shared_ptr<SessionCore> core, PlannedStep planned)
       : core_(std::move(core)), planned_(std::move(planned)) {}
   // The feeds of one piece, out of those of the step.
-  static std::vector<Tensor> TakeFeeds(const ExecutionPlan& plan, std::vector<Tensor>& feeds);
+  std::vector<Tensor> TakeFeeds(const ExecutionPlan& plan, std::vector<Tensor>& feeds) const;
   Status CheckFeedCount(size_t given) const;
 
   const std::shared_ptr<SessionCore> core_;
   PlannedStep planned_;
   std::vector<Piece> pieces_;
   uint32_t num_channels_ = 0;
+  bool is_whole_ = false;  // one piece, with the step's own feeds and fetches in the step's order
   int num_updates_ = 0;
   bool draws_random_ = false;
 };

@@ -45,9 +45,14 @@ std::string DeviceFacts(const DeviceInfo& device) {
 
 std::string Measured(const PlacementReport::Link& link) {
   if (link.measured_steps == 0) return "";
+  // A transport that does not count its headers says nothing of the wire.
+  const std::string wire =
+      link.measured_wire_bytes == 0
+          ? ""
+          : StrCat(" (", BytesText(link.measured_wire_bytes / link.measured_steps),
+                   " on the wire)");
   return StrCat("; measured ", BytesText(link.measured_payload_bytes / link.measured_steps),
-                " a step (", BytesText(link.measured_wire_bytes / link.measured_steps),
-                " on the wire) over ", link.measured_steps, " steps");
+                " a step", wire, " over ", link.measured_steps, " steps");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <optional>
 #include <utility>
 
-#include "core/framework/resource.h"
+#include "absl/strings/strip.h"
 #include "core/graph/algorithms.h"
 #include "core/runtime/byte_text.h"
 #include "core/runtime/compiled_plan.h"
@@ -59,8 +59,8 @@ class PlanCompiler {
       slot.dtype = node.output_dtype(i);
       slot.made_by_kernel = SizeOf(slot.dtype) == 0;
       slot.host_memory = !host_memory_ && node.signature().host_outputs[i];
-      slot.static_shape = node.output_shape(i);
-      plan_.slots.push_back(std::move(slot));
+      plan_.slots.push_back(slot);
+      plan_.slot_shapes.push_back(node.output_shape(i));
     }
     slot_of_output_[node.id()] = first;
     plan_.initial_uses.resize(plan_.slots.size(), 0);
@@ -99,16 +99,14 @@ class PlanCompiler {
     const KernelConstruction construction{node.name(), node.op(), node.attrs(), node.signature(),
                                           plan_.device()};
     StatusOr<std::unique_ptr<Kernel>> kernel = kernels_.Create(construction);
-    if (!kernel.ok()) {
-      return Annotate(kernel.status(), StrCat(node.op().name(), " '", node.name(), "' on ",
-                                              plan_.device_name().ToString()));
-    }
-    if (*kernel == nullptr) {
-      return Internal("the kernel factory for ", node.op().name(), " '", node.name(),
-                      "' made nothing");
-    }
     PlanNode planned;
     planned.id = node.id();
+    if (!kernel.ok()) {
+      // The registry's own mention of the node would be its second one.
+      absl::string_view message = kernel.status().message();
+      absl::ConsumePrefix(&message, StrCat("node '", node.name(), "' (", node.op().name(), "): "));
+      return plan_.NodeError(planned, Status(kernel.status().code(), message), {});
+    }
     planned.kernel = kernel->get();
     planned.first_input = static_cast<uint32_t>(plan_.input_slots.size());
     planned.num_inputs = static_cast<uint32_t>(node.inputs().size());
@@ -175,15 +173,21 @@ class PlanCompiler {
   }
 
   void AddFetches() {
-    std::vector<bool> counted(plan_.slots.size());
+    std::vector<int> last(plan_.slots.size(), -1);  // by slot: its last fetch
     for (const Partition::Feed& fetch : plan_.partition_.fetches) {
       const SlotId slot = SlotOf(fetch.port);
       plan_.fetch_indices_.push_back(fetch.index);
+      plan_.fetch_is_last.push_back(slot >= 0);
+      if (slot >= 0) {
+        plan_.slots[slot].never_in_place = true;
+        if (last[slot] < 0) {
+          ++plan_.initial_uses[slot];
+        } else {
+          plan_.fetch_is_last[last[slot]] = false;
+        }
+        last[slot] = static_cast<int>(plan_.fetch_slots.size());
+      }
       plan_.fetch_slots.push_back(slot);
-      if (slot < 0) continue;
-      plan_.slots[slot].never_in_place = true;
-      if (!counted[slot]) ++plan_.initial_uses[slot];
-      counted[slot] = true;
     }
   }
 
@@ -286,12 +290,12 @@ class PlanCompiler {
     StatusOr<std::unique_ptr<ShapeFacts>> facts = plan_.MakeFacts(planned, shapes, values);
     if (!facts.ok()) return plan_.NodeError(planned, facts.status(), {});
     for (size_t i = 0; i < (*facts)->outputs.size(); ++i) {
-      PlanSlot& slot = plan_.slots[planned.first_output + i];
-      if (!slot.static_shape.IsCompatibleWith((*facts)->outputs[i])) {
+      const PartialShape& known = plan_.slot_shapes[planned.first_output + i];
+      if (!known.IsCompatibleWith((*facts)->outputs[i])) {
         return plan_.NodeError(
             planned,
             Internal("output ", i, " has shape ", (*facts)->outputs[i].ToString(),
-                     ", but the graph says ", slot.static_shape.ToString()),
+                     ", but the graph says ", known.ToString()),
             {});
       }
     }

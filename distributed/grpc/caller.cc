@@ -75,6 +75,7 @@ void GrpcCaller::InFlight::Finish(const grpc::Status& status) {
       name, " to ", shared_->task.empty() ? "" : StrCat(shared_->task, " at "), shared_->address);
   Status told = FromGrpc(status);
   if (not_connected && absl::IsCancelled(told)) {
+    if (options_.unsent != nullptr) *options_.unsent = true;
     told = Unavailable("no connection within ",
                        absl::FormatDuration(shared_->options.connect_timeout));
   } else if (absl::IsCancelled(told) && options_.cancellation != nullptr &&

@@ -1,5 +1,7 @@
 #include "distributed/grpc/channel.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -29,11 +31,22 @@ void SetCommonArguments(const GrpcKeepalive& keepalive, const Set& set) {
   set(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // no limit
   set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
   set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1);
-  // A chunk in few frames, read in large pieces: half of the time for large tensors.
+  // A chunk in few frames, read in pieces that malloc keeps: see KeepFreedMemory.
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 8 << 20);
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 16 << 20);
-  set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 1 << 20);
-  set(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 4 << 20);
+  set(GRPC_ARG_TCP_READ_CHUNK_SIZE, 256 << 10);
+  set(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, 1 << 20);
+}
+
+// gRPC reads into memory from malloc, which would give most of it back to the system each time:
+// then the pages that are fresh for every message cost as much as copying it.
+void KeepFreedMemory() {
+  static const bool done = [] {
+    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_TRIM_THRESHOLD, 128 << 20);
+    return true;
+  }();
+  static_cast<void>(done);
 }
 
 // gRPC joins its callback threads when the last channel that uses them goes. That may happen within
@@ -63,6 +76,7 @@ void KeepCallbackThreads() {
 
 std::shared_ptr<grpc::Channel> NewGrpcChannel(const std::string& address, GrpcTraffic traffic,
                                               const GrpcKeepalive& keepalive) {
+  KeepFreedMemory();
   KeepCallbackThreads();
   grpc::ChannelArguments arguments;
   SetCommonArguments(keepalive,
@@ -81,6 +95,7 @@ std::shared_ptr<grpc::Channel> NewGrpcChannel(const std::string& address, GrpcTr
 }
 
 void SetServerArguments(const GrpcKeepalive& keepalive, grpc::ServerBuilder& builder) {
+  KeepFreedMemory();
   SetCommonArguments(keepalive,
                      [&](const char* name, int value) { builder.AddChannelArgument(name, value); });
   // Else a second server could listen at the same port, and each would get some of the calls.

@@ -14,7 +14,8 @@ struct DataParallelPsOptions {
   std::vector<std::string> replica_devices;
   // Where variables live: "/job:ps" (the placer spreads them over its tasks), "/device:CPU:0".
   std::string variable_device;
-  // Feeds to split along dimension 0; empty: every feed of rank 1 or more.
+  // Feeds to split along dimension 0; empty: every feed of rank 1 or more, but for those that do
+  // nothing but go into variables, as in a restore.
   std::vector<std::string> split_feeds;
 };
 
@@ -24,8 +25,9 @@ struct DataParallelPsOptions {
 //
 // As sharding: feeds are split, S(0), along the one axis of a mesh of replicas; variables are
 // replicated, B, held once on the parameter server; what the ops' rules make partial, P, is summed
-// there. Nodes that see a split or partial tensor run once a replica, under "replica_<p>/"; the
-// others run once, beside the variables, except for constants, which are copied to their users.
+// there. Nodes that see a split or partial tensor run once a replica, under "replica_<p>/", and so
+// do those that read only what every replica has already; the others run once, beside the
+// variables, except for constants, which are copied to their users.
 StatusOr<std::unique_ptr<Strategy>> NewDataParallelPs(DataParallelPsOptions options);
 
 }  // namespace millrace

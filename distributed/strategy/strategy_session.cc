@@ -1,16 +1,20 @@
 #include "distributed/strategy/strategy_session.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
 #include "core/base/mutex.h"
 #include "core/graph/verify.h"
+#include "distributed/strategy/variable_layout.h"
 
 namespace millrace {
 namespace {
 
 // Programs of one signature for different feed shapes; a training loop needs one or two.
 constexpr size_t kMaxProgramsPerStep = 16;
+
+Status Closed() { return FailedPrecondition("the session is closed"); }
 
 // A program with the session that runs it.
 struct Compiled {
@@ -22,8 +26,13 @@ struct Compiled {
 
 class StrategyStep final : public PreparedStep {
  public:
-  StrategyStep(StepSignature signature, PrunedGraph pruned)
-      : signature_(std::move(signature)), pruned_(std::move(pruned)) {}
+  // `owner` tells steps of different sessions apart.
+  StrategyStep(const Session* owner, StepSignature signature, PrunedGraph pruned,
+               VariableLayout layout)
+      : owner_(owner),
+        signature_(std::move(signature)),
+        pruned_(std::move(pruned)),
+        layout_(std::move(layout)) {}
 
   const StepSignature& signature() const override { return signature_; }
   StatusOr<PlacementReport> Report() override {
@@ -44,6 +53,7 @@ class StrategyStep final : public PreparedStep {
     std::string key;
     for (const Shape& shape : shapes) absl::StrAppend(&key, shape.ToString(), ";");
     MutexLock lock(mutex_);
+    if (closed_) return Closed();
     auto found = programs_.find(key);
     if (found != programs_.end()) return latest_ = found->second;
     if (programs_.size() >= kMaxProgramsPerStep) {
@@ -56,8 +66,10 @@ class StrategyStep final : public PreparedStep {
     return latest_ = compiled;
   }
 
-  std::vector<std::shared_ptr<Compiled>> TakeAll() {
+  // No program is made from then on.
+  std::vector<std::shared_ptr<Compiled>> Close() {
     MutexLock lock(mutex_);
+    closed_ = true;
     std::vector<std::shared_ptr<Compiled>> all;
     for (auto& [key, compiled] : programs_) all.push_back(std::move(compiled));
     programs_.clear();
@@ -65,6 +77,7 @@ class StrategyStep final : public PreparedStep {
     return all;
   }
 
+  const Session* owner() const { return owner_; }
   const PrunedGraph& pruned() const { return pruned_; }
 
  private:
@@ -81,6 +94,7 @@ class StrategyStep final : public PreparedStep {
     MR_RETURN_IF_ERROR(SpecializeShapes(pruned.graph, known));
     if (options.fold) MR_RETURN_IF_ERROR(options.fold(pruned));
     MR_ASSIGN_OR_RETURN(Program program, options.strategy->Rewrite(pruned, signature_));
+    layout_.Apply(program.graph);
     MR_RETURN_IF_ERROR(
         Annotate(Verify(program.graph), StrCat("program of ", options.strategy->name())));
     if (options.on_program) options.on_program(signature_, program);
@@ -91,48 +105,77 @@ class StrategyStep final : public PreparedStep {
     return compiled;
   }
 
+  const Session* const owner_;
   const StepSignature signature_;
   const PrunedGraph pruned_;
+  const VariableLayout layout_;
   mutable Mutex mutex_;
   std::map<std::string, std::shared_ptr<Compiled>> programs_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Compiled> latest_ ABSL_GUARDED_BY(mutex_);
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+std::vector<std::string> InputNames(const Graph& graph, const Node& node) {
+  std::vector<std::string> names;
+  for (Port input : node.inputs()) names.push_back(graph.PortName(input));
+  const auto data = static_cast<std::ptrdiff_t>(names.size());
+  for (NodeId before : node.control_inputs()) {
+    names.push_back(StrCat("^", graph.node(before)->name()));
+  }
+  std::sort(names.begin() + data, names.end());
+  return names;
+}
+
+// Adds what `base` does not have of `more`; what it has must be equal.
+Status Merge(const Graph& more, Graph& base) {
+  MR_ASSIGN_OR_RETURN(const std::vector<NodeId> order, TopologicalOrder(more));
+  std::vector<NodeId> here(more.num_ids(), -1);
+  for (NodeId id : order) {
+    const Node& node = *more.node(id);
+    if (const Node* known = base.Find(node.name()); known != nullptr) {
+      if (&known->op() != &node.op() || !(known->attrs() == node.attrs()) ||
+          known->requested_device() != node.requested_device() ||
+          InputNames(base, *known) != InputNames(more, node)) {
+        return InvalidArgument("node '", node.name(), "' (", node.op().name(),
+                               ") is in the session already and differs from it (",
+                               known->op().name(), "); a session's graph only grows");
+      }
+      here[id] = known->id();
+      continue;
+    }
+    std::vector<Port> inputs;
+    for (Port input : node.inputs()) inputs.push_back({here[input.node], input.index});
+    std::vector<NodeId> controls;
+    for (NodeId before : node.control_inputs()) controls.push_back(here[before]);
+    here[id] = base.AddCopy(node, node.name(), std::move(inputs), std::move(controls));
+  }
+  return absl::OkStatus();
+}
 
 class StrategySession final : public Session {
  public:
   StrategySession(const Graph& graph, StrategySessionOptions options)
-      : options_(std::move(options)), graph_(graph) {}
-  ~StrategySession() override { (void)Close(); }
+      : options_(std::move(options)), ops_(graph.shared_ops()), graph_(graph) {}
+  ~StrategySession() override { Close().IgnoreError(); }
 
   Status Extend(const Graph& graph) override {
-    MutexLock lock(mutex_);
-    for (NodeId id = 0; id < graph_.num_ids(); ++id) {
-      if (!graph_.IsLive(id)) continue;
-      const Node* other = graph.Find(graph_.node(id)->name());
-      if (other == nullptr || &other->op() != &graph_.node(id)->op() ||
-          !(other->attrs() == graph_.node(id)->attrs())) {
-        return InvalidArgument("node '", graph_.node(id)->name(),
-                               "' of the session is missing or different in the new graph");
-      }
+    if (graph.shared_ops() != ops_) {
+      return InvalidArgument("the graph is over other ops than the session's");
     }
-    graph_ = Graph(graph);
+    MR_RETURN_IF_ERROR(Verify(graph));
+    MutexLock lock(mutex_);
+    Graph grown = graph_;
+    MR_RETURN_IF_ERROR(Merge(graph, grown));
+    graph_ = std::move(grown);
     return absl::OkStatus();
   }
 
   StatusOr<std::shared_ptr<PreparedStep>> Prepare(const StepSignature& signature) override {
-    std::shared_ptr<StrategyStep> step;
-    {
-      MutexLock lock(mutex_);
-      if (closed_) return Cancelled("the session is closed");
-      auto found = steps_.find(signature.Key());
-      if (found != steps_.end()) return std::shared_ptr<PreparedStep>(found->second);
-      MR_ASSIGN_OR_RETURN(PrunedGraph pruned, Prune(graph_, signature));
-      step = std::make_shared<StrategyStep>(signature, std::move(pruned));
-      steps_[signature.Key()] = step;
-    }
+    MR_ASSIGN_OR_RETURN(const std::shared_ptr<StrategyStep> step, StepFor(signature));
     std::vector<Shape> shapes;
     for (Port feed : step->pruned().feeds) {
       StatusOr<Shape> shape = step->pruned().graph.shape(feed).ToShape();
+      // Planned once it is fed.
       if (!shape.ok()) return std::shared_ptr<PreparedStep>(step);
       shapes.push_back(*shape);
     }
@@ -143,13 +186,13 @@ class StrategySession final : public Session {
   void RunAsync(PreparedStep& step, std::vector<Tensor> feeds, const RunOptions& options,
                 Done done) override {
     StatusOr<Split> split = SplitFeeds(step, feeds);
-    if (!split.ok()) return done(split.status());
+    if (!split.ok()) return std::move(done)(split.status());
     // The program is kept until the step has ended.
-    split->compiled->session->RunAsync(
-        *split->compiled->step, std::move(split->pieces), options,
-        [compiled = split->compiled, done = std::move(done)](StatusOr<RunResult> result) mutable {
-          done(std::move(result));
-        });
+    Compiled& compiled = *split->compiled;
+    compiled.session->RunAsync(
+        *compiled.step, std::move(split->pieces), options,
+        [kept = std::move(split->compiled), done = std::move(done)](
+            StatusOr<RunResult> result) mutable { std::move(done)(std::move(result)); });
   }
 
   StatusOr<RunResult> Run(PreparedStep& step, std::vector<Tensor> feeds,
@@ -159,11 +202,11 @@ class StrategySession final : public Session {
   }
 
   StatusOr<std::vector<DeviceInfo>> ListDevices() override {
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, options_.open(EmptyGraph()));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, options_.open(Graph(ops_)));
     return session->ListDevices();
   }
   Status Reset(std::vector<std::string> containers) override {
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, options_.open(EmptyGraph()));
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<Session> session, options_.open(Graph(ops_)));
     return session->Reset(std::move(containers));
   }
 
@@ -176,7 +219,7 @@ class StrategySession final : public Session {
     }
     Status first;
     for (auto& [key, step] : steps) {
-      for (const std::shared_ptr<Compiled>& compiled : step->TakeAll()) {
+      for (const std::shared_ptr<Compiled>& compiled : step->Close()) {
         first.Update(compiled->session->Close());
       }
     }
@@ -189,12 +232,28 @@ class StrategySession final : public Session {
     std::vector<Tensor> pieces;
   };
 
-  Graph EmptyGraph() const { return Graph(graph_.shared_ops()); }
+  StatusOr<std::shared_ptr<StrategyStep>> StepFor(const StepSignature& signature) {
+    MutexLock lock(mutex_);
+    if (closed_) return Closed();
+    std::shared_ptr<StrategyStep>& step = steps_[signature.Key()];
+    if (step != nullptr) return step;
+    StatusOr<PrunedGraph> pruned = Prune(graph_, signature);
+    Status status = pruned.status();
+    if (status.ok()) status = layout_.Extend(graph_, *options_.strategy, options_.open);
+    if (!status.ok()) {
+      steps_.erase(signature.Key());
+      return status;
+    }
+    step = std::make_shared<StrategyStep>(this, signature, *std::move(pruned), layout_);
+    return step;
+  }
 
   // Checks the feeds against the logical signature, then cuts them into the program's pieces.
   StatusOr<Split> SplitFeeds(PreparedStep& prepared, const std::vector<Tensor>& feeds) {
     auto* step = dynamic_cast<StrategyStep*>(&prepared);
-    if (step == nullptr) return InvalidArgument("the step was prepared by another session");
+    if (step == nullptr || step->owner() != this) {
+      return InvalidArgument("the step was prepared by another session");
+    }
     const PrunedGraph& pruned = step->pruned();
     if (feeds.size() != pruned.feeds.size()) {
       return InvalidArgument("the step takes ", pruned.feeds.size(), " feeds, but got ",
@@ -223,8 +282,10 @@ class StrategySession final : public Session {
   }
 
   const StrategySessionOptions options_;
-  Mutex mutex_;
-  Graph graph_;
+  const std::shared_ptr<const OpRegistry> ops_;
+  Mutex mutex_;  // held while variables are laid out
+  Graph graph_ ABSL_GUARDED_BY(mutex_);
+  VariableLayout layout_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, std::shared_ptr<StrategyStep>> steps_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
@@ -236,6 +297,7 @@ StatusOr<std::unique_ptr<Session>> NewStrategySession(const Graph& graph,
   if (options.strategy == nullptr || !options.open) {
     return InvalidArgument("a strategy session needs a strategy and a way to open sessions");
   }
+  MR_RETURN_IF_ERROR(Verify(graph));
   return std::unique_ptr<Session>(std::make_unique<StrategySession>(graph, std::move(options)));
 }
 

@@ -95,8 +95,8 @@ class FailureTest : public testing::Test {
     harm();
     EXPECT_TRUE(done.WaitFor(kLong)) << "the step hangs";
     const absl::Duration waited = watch.elapsed();
-    EXPECT_EQ((*session)->Close(), Status());
-    done.Wait();
+    // Its master may be the victim.
+    (void)(*session)->Close();
     return waited;
   }
 

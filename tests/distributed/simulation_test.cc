@@ -99,8 +99,7 @@ void KillInAStep(uint64_t seed) {
   if (!was_over) {
     // Within the bound, with the task's name; or it had ended before the death was felt.
     const Status status = ToStatus(hit->response.status());
-    const auto took =
-        absl::Nanoseconds(world.world.environment().clock->NowNanos() - killed);
+    const auto took = absl::Nanoseconds(world.world.environment().clock->NowNanos() - killed);
     EXPECT_LE(took, absl::Seconds(5));
     if (!status.ok()) {
       EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;

@@ -64,8 +64,7 @@ class Gates {
  private:
   Mutex mutex_;
   std::set<std::string> open_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::map<uint64_t, std::shared_ptr<Done>>> waiting_
-      ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::map<uint64_t, std::shared_ptr<Done>>> waiting_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

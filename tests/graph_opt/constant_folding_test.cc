@@ -52,9 +52,12 @@ constexpr PassCase kCases[] = {
      R"(x = Placeholder() {dtype=float, shape=[2,3]}
         s = Const() {dtype=int32, value=tensor(int32[2]: 2 3)}
         t = Const() {dtype=int32, value=tensor(int32[1]: 3)}
-        r, = BroadcastGradientArgs(s, t)
+        r = BroadcastGradientArgs(s, t)
         y = Sum(x, r:1))",
-     nullptr},
+     R"(x = Placeholder() {dtype=float, shape=[2,3]}
+        r/folded = Const() {dtype=int32, value=tensor(int32[1]: 0)}
+        y = Sum(x, r/folded)
+        -> y)"},
     {"ShapeSizeAndRankOfKnownShapes", "x | s n r |",
      R"(x = Placeholder() {dtype=float, shape=[2,3]}
         z = Neg(x)
@@ -77,7 +80,7 @@ constexpr PassCase kCases[] = {
         r/folded = Const() {dtype=int32, value=tensor(int32[]: 2)}
         -> s, n, r/folded)"},
     // Each shape follows from the value of the one before.
-    {"ShapesThatFollowFromValuesThatFollowFromShapes", "x | n |",
+    {"ShapesThatFollowFromValuesThatFollowFromShapes", "x f | n |",
      R"(x = Placeholder() {dtype=float, shape=[6]}
         f = Placeholder() {dtype=float, shape=[]}
         two = Const() {dtype=int32, value=tensor(int32[1]: 2)}
@@ -88,7 +91,10 @@ constexpr PassCase kCases[] = {
         d2 = AddV2(s2, two)
         y2 = Fill(d2, f)
         n = Size(y2))",
-     nullptr},
+     R"(x = Placeholder() {dtype=float, shape=[6]}
+        f = Placeholder() {dtype=float, shape=[]}
+        n/folded = Const() {dtype=int32, value=tensor(int32[]: 5)}
+        -> n/folded)"},
     {"StatefulOpsAreKept", "| y |",
      R"(s = Const() {dtype=int32, value=tensor(int32[1]: 2)}
         r = RandomUniform(s) {dtype=float}
@@ -189,19 +195,96 @@ TEST_P(ConstantFoldingTest, GivesTheText) {
 INSTANTIATE_TEST_SUITE_P(Cases, ConstantFoldingTest, ::testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-TEST(ConstantFoldingLimitTest, LargeResultsAreNotStored) {
-  const PassCase limited = {"Limit", "x | y z |",
-                            R"(x = Placeholder() {dtype=float, shape=[]}
-                               a = Const() {dtype=float, value=tensor(float[]: 2)}
-                               d3 = Const() {dtype=int32, value=tensor(int32[1]: 3)}
-                               d4 = Const() {dtype=int32, value=tensor(int32[1]: 4)}
-                               small = Fill(d3, a)
-                               large = Fill(d4, a)
-                               sum = Sum(large, d0)
-                               y = Mul(small, x)
-                               z = Mul(large, x))",
-                            nullptr};
-  (void)limited;
+// Four floats at most, of which the limit tells 16 bytes.
+void ExpectLimited(const PassCase& c) {
+  ExpectPass(*NewConstantFoldingPass(Machine().evaluator(), /*max_bytes=*/16), c,
+             /*then_prune=*/true);
+}
+
+TEST(ConstantFoldingLimitTest, LargeResultsAreNotStoredAndSmallOnesAre) {
+  ExpectLimited({"", "x | y z |",
+                 R"(x = Placeholder() {dtype=float, shape=[]}
+                    a = Const() {dtype=float, value=tensor(float[]: 2)}
+                    d4 = Const() {dtype=int32, value=tensor(int32[1]: 4)}
+                    d5 = Const() {dtype=int32, value=tensor(int32[1]: 5)}
+                    small = Fill(d4, a)
+                    large = Fill(d5, a)
+                    y = Mul(small, x)
+                    z = Mul(large, x))",
+                 R"(x = Placeholder() {dtype=float, shape=[]}
+                    a = Const() {dtype=float, value=tensor(float[]: 2)}
+                    d5 = Const() {dtype=int32, value=tensor(int32[1]: 5)}
+                    large = Fill(d5, a)
+                    z = Mul(large, x)
+                    small/folded = Const() {dtype=float, value=tensor(float[4]: 2 2 2 2)}
+                    y = Mul(small/folded, x)
+                    -> y, z)"});
+}
+
+// Neither is it made on the way to a small one, nor while its size is itself to be computed.
+TEST(ConstantFoldingLimitTest, LargeValuesOnTheWayAreNotMade) {
+  ExpectLimited({"", "| y |",
+                 R"(a = Const() {dtype=float, value=tensor(float[]: 2)}
+                    d = Const() {dtype=int32, value=tensor(int32[1]: 100000)}
+                    square = Mul(d, d)
+                    most = Const() {dtype=int32, value=tensor(int32[1]: 1000000000)}
+                    size = Maximum(square, most)
+                    large = Fill(size, a)
+                    zero = Const() {dtype=int32, value=tensor(int32[1]: 0)}
+                    y = Sum(large, zero))",
+                 R"(a = Const() {dtype=float, value=tensor(float[]: 2)}
+                    zero = Const() {dtype=int32, value=tensor(int32[1]: 0)}
+                    size/folded = Const() {dtype=int32, value=tensor(int32[1]: 1410065408)}
+                    large = Fill(size/folded, a)
+                    y = Sum(large, zero)
+                    -> y)"});
+}
+
+TEST(ConstantFoldingEvaluatorTest, SeesOnlyWhatThePortsAreComputedFrom) {
+  int calls = 0;
+  const Evaluator counting = [&](const Graph& graph, absl::Span<const Port> ports) {
+    ++calls;
+    EXPECT_EQ(graph.num_nodes(), 2);
+    EXPECT_EQ(graph.node(ports[0].node)->requested_device(), "");
+    return Machine().evaluator()(graph, ports);
+  };
+  PrunedGraph step = PrunedOrFail({"", "x | y z |",
+                                   R"(x = Placeholder() {dtype=float, shape=[]}
+                                      a = Const() {dtype=float, value=tensor(float[]: 2)}
+                                      c = Neg(a) @/job:worker
+                                      y = Mul(x, c)
+                                      z = AddV2(x, y))",
+                                   nullptr});
+  ASSERT_TRUE(NewConstantFoldingPass(counting)->Run(step).ok());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(ConstantFoldingEvaluatorTest, WithoutOneThatWorksNothingChanges) {
+  const Evaluator failing = [](const Graph&,
+                               absl::Span<const Port>) -> StatusOr<std::vector<Tensor>> {
+    return Unimplemented("no kernels here");
+  };
+  ExpectPass(*NewConstantFoldingPass(failing), {"", "x | y |",
+                                                R"(x = Placeholder() {dtype=float, shape=[]}
+                 a = Const() {dtype=float, value=tensor(float[]: 2)}
+                 c = Neg(a)
+                 d = Neg(a)
+                 e = AddV2(c, d)
+                 y = Mul(x, e))",
+                                                nullptr});
+}
+
+TEST(ConstantFoldingErrorTest, NamesTheNodeWhoseOperandsContradict) {
+  PrunedGraph step = PrunedOrFail({"", "x | y |",
+                                   R"(x = Placeholder() {dtype=float, shape=[6]}
+                                      a = Const() {dtype=int32, value=tensor(int32[1]: 7)}
+                                      b = Neg(a)
+                                      c = Neg(b)
+                                      y = Reshape(x, c))",
+                                   nullptr});
+  const StatusOr<bool> changed = NewConstantFoldingPass(Machine().evaluator())->Run(step);
+  EXPECT_EQ(changed.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(changed.status().message().find("Reshape 'y'"), std::string::npos) << changed.status();
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ PrunedGraph PrunedOrFail(const PassCase& c);
 std::string TextOf(const PrunedGraph& pruned);
 // `text` without indentation and empty lines.
 std::string Unindented(absl::string_view text);
-// Runs the pass and, if `then_prune`, the prune pass; expects what the case says, and a sound graph.
+// Runs the pass and, if `then_prune`, the prune pass; expects what the case says, and a sound
+// graph.
 void ExpectPass(const Pass& pass, const PassCase& c, bool then_prune = false);
 
 }  // namespace millrace::testing

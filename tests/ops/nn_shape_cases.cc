@@ -14,7 +14,7 @@ constexpr ShapeCase kCases[] = {
     {"BiasAdd", "", "?;[3]", "?"},
     {"BiasAdd", "", "[2,3];[4]", "!the bias has 4 elements, but the last axis of the value [2,3]"},
     {"BiasAdd", "", "[2,3];[1,3]", "!input 1 has shape [1,3], but rank 1 is needed"},
-    {"BiasAdd", "", "[];[3]", "!the value to add a bias to is a scalar"},
+    {"BiasAdd", "", "[3];[3]", "!must have rank 2 or more, but has shape [3]"},
     {"BiasAdd", "data_format=\"NCHW\"", "[2,3];[3]", "!data_format 'NCHW' is not provided"},
     {"BiasAdd", "data_format=\"HWNC\"", "[2,3];[3]", "!must be one of 'NHWC', 'NCHW'"},
     {"BiasAddGrad", "", "[?,3]", "[3]"},

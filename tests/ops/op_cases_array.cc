@@ -81,6 +81,8 @@ std::vector<OpCase> ArrayCases() {
       {"Identity", "", "[2,3]", First},
       {"Identity", "", "[0]", First},
       {"Identity", "", "int8[2,1,2]", First, -9, 9},
+      {"StopGradient", "", "[2,3]", First},
+      {"StopGradient", "", "int64[1]", First, -9, 9},
       {"Fill", "", "(2,3);[]", Fill},
       {"Fill", "", "();[]", Fill},
       {"Fill", "", "int64(2,0,2);[]", Fill},

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "core/framework/kernel.h"
 #include "tests/testing/graph_runner.h"
 #include "tests/testing/op_text.h"
@@ -31,11 +32,27 @@ INSTANTIATE_TEST_SUITE_P(Movement, OpCaseTest, ::testing::ValuesIn(MovementCases
 INSTANTIATE_TEST_SUITE_P(Nn, OpCaseTest, ::testing::ValuesIn(NnCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Conv, OpCaseTest, ::testing::ValuesIn(ConvCases()), NameOf);
 
+// The harness itself: what is wrong must be noticed.
+TEST(OpCaseHarness, NoticesWrongValues) {
+  OpCase c = {"Neg", "", "[3]", Unary([](double x) { return x; })};
+  EXPECT_TRUE(absl::StrContains(RunOpCase(c).message(), "output 0 has element 0"));
+  c.reference = Unary([](double x) { return -x * (1 + 1e-9); });
+  EXPECT_TRUE(absl::StrContains(RunOpCase(c).message(), "double: output 0 has element 0"));
+  c.reference = [](const std::vector<Array>&) { return std::vector<Array>{Zeros({4})}; };
+  EXPECT_TRUE(absl::StrContains(RunOpCase(c).message(), "output 0 has rank 1 and 3 elements"));
+}
+
+TEST(OpCaseHarness, NoticesWrongGradients) {
+  // At a kink, where the central difference is half of the slope to the right.
+  const OpCase c = {"Relu", "", "[1]", nullptr, -1, 1, 1e-5, {{0}}};
+  const Status status = RunOpCase(c);
+  EXPECT_TRUE(absl::StrContains(status.message(), "gradient 0 has element 0 = 0, not ")) << status;
+}
+
 // Ops that no row of a table can test, and what does.
 const std::map<std::string, std::string>& Exempt() {
   static const auto& exempt = *new std::map<std::string, std::string>{
       {"Placeholder", "is what every row feeds"},
-      {"StopGradient", "differs from central differences by purpose: gradient_structure_test"},
       {"RandomUniform", "is no function of its inputs: random_ops_test"},
       {"RandomStandardNormal", "is no function of its inputs: random_ops_test"},
       {"TruncatedNormal", "is no function of its inputs: random_ops_test"},

@@ -1,6 +1,5 @@
 #include "tests/testing/in_process_cluster.h"
 
-
 #include "core/device/cpu_device.h"
 #include "gtest/gtest.h"
 

@@ -49,8 +49,7 @@ StatusOr<std::unique_ptr<Session>> LocalMachine::Open(const Graph& graph,
 }
 
 Evaluator LocalMachine::evaluator() {
-  return [this](const Graph& graph,
-                absl::Span<const Port> ports) -> StatusOr<std::vector<Tensor>> {
+  return [this](const Graph& graph, absl::Span<const Port> ports) -> StatusOr<std::vector<Tensor>> {
     LocalSessionOptions options;
     options.devices = {devices_[0].get()};
     options.kernels = &AllKernels();

@@ -90,8 +90,14 @@ class CaseRun {
     return CheckRoundTrip();
   }
 
+  // Not where it stops by purpose. Differences of outputs that are narrower than what is under test
+  // would drown in rounding.
   bool has_gradient() const {
-    return builder_.graph().node(outputs_[0].port().node)->op().gradient_fn() != nullptr &&
+    for (int i : floating_outputs_) {
+      if (outputs_[i].dtype() == DType::kFloat && dtype_ == DType::kDouble) return false;
+    }
+    const OpDef& op = *AllOps()->Find(case_.op);
+    return op.gradient_fn() != nullptr && !op.Has(Trait::kNoGradientStop) &&
            !floating_inputs_.empty() && !floating_outputs_.empty();
   }
 
@@ -102,10 +108,10 @@ class CaseRun {
     for (int i : floating_outputs_) {
       ys.push_back(outputs_[i]);
       const std::string name = StrCat("dy", i);
-      dys.push_back(builder_.AddOne("Placeholder", {},
-                                    {{"dtype", dtype_}, {"shape", outputs_[i].shape()}},
-                                    SourceLocation(), name));
-      MR_ASSIGN_OR_RETURN(Tensor value, ToTensor(Weights(i), dtype_));
+      dys.push_back(builder_.AddOne(
+          "Placeholder", {}, {{"dtype", outputs_[i].dtype()}, {"shape", outputs_[i].shape()}},
+          SourceLocation(), name));
+      MR_ASSIGN_OR_RETURN(Tensor value, ToTensor(Weights(i), outputs_[i].dtype()));
       feeds.push_back({name, std::move(value)});
     }
     for (int i : floating_inputs_) xs.push_back(inputs_[i]);

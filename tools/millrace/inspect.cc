@@ -15,9 +15,12 @@
 #include "nlohmann/json.hpp"
 #include "python_free_api/runtime.h"
 #include "tools/millrace/command.h"
+#include "tools/millrace/table.h"
 
 namespace millrace {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr absl::string_view kIndexSuffix = ".index";
 
@@ -36,9 +39,27 @@ bool LooksLikeSafetensors(absl::string_view bytes) {
   return length <= bytes.size() - kLength;
 }
 
+// A line a member; of long lists the end, of files the names.
+std::string DescribeSummary(const Json& summary) {
+  constexpr size_t kMostShown = 10;
+  Table table;
+  for (const auto& [key, value] : summary.items()) {
+    std::string text;
+    if (value.is_array() && value.size() > kMostShown) {
+      text = StrCat(value.size(), " values, the last ", value.back().dump());
+    } else if (value.is_object()) {
+      for (const auto& [name, unused] : value.items()) absl::StrAppend(&text, name, " ");
+    } else {
+      text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    }
+    table.Add({key, text});
+  }
+  return StrCat("summary of a training run\n\n", table.ToString());
+}
+
 StatusOr<std::string> DescribeJson(FileSystem& files, const std::string& path,
                                    const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return DataLoss(path, ": damaged or truncated JSON");
   if (json.contains("manifest")) {
     return DescribeCheckpoint(files, std::string(absl::StripSuffix(path, kIndexSuffix)));
@@ -47,6 +68,7 @@ StatusOr<std::string> DescribeJson(FileSystem& files, const std::string& path,
     return StrCat("Chrome trace of ", json["traceEvents"].size(),
                   " events: open it in chrome://tracing or ui.perfetto.dev\n");
   }
+  if (json.contains("test_accuracy") && json.contains("tasks")) return DescribeSummary(json);
   StatusOr<PlacementReport> report = PlacementReportFromJson(text);
   if (!report.ok()) return Annotate(report.status(), path);
   return StrCat("placement report\n\n", report->ToText());
@@ -89,8 +111,9 @@ int InspectCommand(const std::vector<std::string>& arguments) {
   Flags flags(kName,
               "Says what is in a file, whatever its name: a graph (GraphDef, binary or text), a "
               "checkpoint (its\nprefix or .index; checksums are verified), a safetensors file, a "
-              "TensorBoard event file, a\nplacement report, a Chrome trace, an IDX file (packed or "
-              "not).\n\n"
+              "TensorBoard event file, a\nplacement report, a training run's summary, a Chrome "
+              "trace, an IDX "
+              "file (packed or not).\n\n"
               "  millrace inspect runs/today/checkpoint-1404");
   flags.AllowPositional(1, 1, "FILE");
   return RunCommand(kName, arguments, flags, [&] { return Inspect(flags.positional()[0]); });

@@ -211,6 +211,7 @@ TEST(ParseGraphTest, GarbageIsDataLossAndPrintsNothing) {
       "garbage",
       "node { name: 'x' op }",
       "node { nom: 'x' }",
+      "node { name: '\\377' op: 'NoOp' }",
       binary.substr(0, binary.size() - 1),
       std::string(100, '\0'),
       std::string("\x0a\xff\xff\xff\xff\x0f", 6),

@@ -27,10 +27,11 @@ class WaitingSink : public TensorSink {
 
   // False after a minute.
   bool WaitForTensors(size_t count) {
-    return WaitFor([&] { return tensors_.size() >= count; });
+    return WaitFor([&]()
+                       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return tensors_.size() >= count; });
   }
   bool WaitForDown() {
-    return WaitFor([&] { return !downs_.empty(); });
+    return WaitFor([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !downs_.empty(); });
   }
   std::map<uint32_t, Tensor> TakeTensors() {
     MutexLock lock(mutex_);
