@@ -12,9 +12,9 @@ namespace millrace {
 // The tasks of a cluster and where they listen.
 class ClusterSpec {
  public:
-  // Any of the three forms: "worker=h:p,h:p;ps=h:p"; a ClusterDef as text proto ('job { name: ...');
-  // TF_CONFIG's JSON ({"cluster": {"worker": [...]}, "task": ...} or the cluster object alone).
-  // InvalidArgument names the job, task or address at fault.
+  // Any of the three forms: "worker=h:p,h:p;ps=h:p"; a ClusterDef as text proto ('job { name:
+  // ...'); TF_CONFIG's JSON ({"cluster": {"worker": [...]}, "task": ...} or the cluster object
+  // alone). InvalidArgument names the job, task or address at fault.
   static StatusOr<ClusterSpec> Parse(absl::string_view text);
 
   // Errors: a job twice, no job, an empty job or address, an address twice.

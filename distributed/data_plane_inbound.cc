@@ -235,15 +235,17 @@ void DataPlaneCore::CloseInbound(uint64_t id, const Status& reason) {
     }
   }
   std::vector<StepId> failed = inbound->receiver.steps();
-  const auto& links = links_;  // for the lambda, which the lock's analysis does not look into
+  std::vector<LinkId> links;  // to that peer
+  for (const std::unique_ptr<Link>& link : links_) {
+    if (link->incarnation == inbound->peer.incarnation) links.push_back(link->id);
+  }
   steps_.ForEach([&](const StepId& step, StepRecord& record) {
     const bool lost_early =
         std::any_of(record.early.begin(), record.early.end(),
                     [&](const StepRecord::Early& early) { return early.stream == id; });
-    const bool lost_later = record.begun() && record.ordinal <= last_ordinal &&
-                            std::any_of(record.links.begin(), record.links.end(), [&](LinkId link) {
-                              return links[link]->incarnation == inbound->peer.incarnation;
-                            });
+    const bool lost_later =
+        record.begun() && record.ordinal <= last_ordinal &&
+        std::any_of(links.begin(), links.end(), [&](LinkId link) { return record.Uses(link); });
     if (lost_early || lost_later) failed.push_back(step);
   });
   for (const StepId& step : failed) FailStep(step, told, turn);

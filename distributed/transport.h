@@ -43,16 +43,15 @@ struct LinkCounters {
   int64_t tensors_received = 0;
   int64_t payload_bytes_received = 0;
   int64_t wire_bytes_received = 0;
-  int64_t buffered_bytes = 0;   // received, not yet taken by a step; bounded by the eager window
+  int64_t buffered_bytes = 0;  // received, not yet taken by a step; bounded by the eager window
 };
 
-
 struct DataPlaneOptions {
-  int64_t small_tensor_bytes = 64 << 10;   // at most: pushed without credit
-  int64_t eager_window_bytes = 4 << 20;    // of small tensors that the receiver has not taken, a link
-  int64_t chunk_bytes = 1 << 20;           // of a large tensor's frames
-  int64_t credit_window_bytes = 8 << 20;   // of large tensors in flight, a link
-  int64_t unknown_step_seconds = 60;       // how long frames of an unknown step are kept
+  int64_t small_tensor_bytes = 64 << 10;  // at most: pushed without credit
+  int64_t eager_window_bytes = 4 << 20;  // of small tensors that the receiver has not taken, a link
+  int64_t chunk_bytes = 1 << 20;         // of a large tensor's frames
+  int64_t credit_window_bytes = 8 << 20;  // of large tensors in flight, a link
+  int64_t unknown_step_seconds = 60;      // how long frames of an unknown step are kept
 };
 
 // Thread-safe. One per task.

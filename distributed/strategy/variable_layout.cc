@@ -52,7 +52,7 @@ bool LeavesNoChoice(const Node& variable, const std::vector<DeviceInfo>& devices
 }  // namespace
 
 Status VariableLayout::Extend(const Graph& graph, const Strategy& strategy,
-                              const SessionOpener& open) {
+                              const SessionOpener& open_session) {
   StepSignature all;
   bool has_new = false;
   for (NodeId id = 0; id < graph.num_ids(); ++id) {
@@ -65,7 +65,7 @@ Status VariableLayout::Extend(const Graph& graph, const Strategy& strategy,
   KeepTogether(graph, variables.graph);
   MR_ASSIGN_OR_RETURN(Program program, strategy.Rewrite(variables, all));
   Apply(program.graph);
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, open(program.graph));
+  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session, open_session(program.graph));
   MR_ASSIGN_OR_RETURN(const std::vector<DeviceInfo> devices, session->ListDevices());
   bool is_open = false;
   for (NodeId id = 0; id < program.graph.num_ids(); ++id) {

@@ -15,7 +15,7 @@ namespace millrace {
 class VariableLayout {
  public:
   // Places the variables of `graph` that are new; those that are not stay where they are.
-  Status Extend(const Graph& graph, const Strategy& strategy, const SessionOpener& open);
+  Status Extend(const Graph& graph, const Strategy& strategy, const SessionOpener& open_session);
   // Makes the variables of a program request the device that was chosen for them.
   void Apply(Graph& program) const;
 

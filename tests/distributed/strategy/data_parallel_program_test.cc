@@ -65,10 +65,47 @@ constexpr char kLinear[] =
        rate = Const() {dtype=float, value=tensor(float[]: 0.5)}
        u = ResourceApplyGradientDescent(v, rate, g))";
 
-TEST(DataParallelProgramTest, TheWholeText) {
+constexpr char kLinearProgram[] = R"(# program of data_parallel_ps(2 replicas)
+# loop 'step': feeds 2, fetches [loss/sum_over_replicas, y/join], targets [u]
+# feed 'x' -> replica_0/x rows [0,2) -> replica_1/x rows [2,5)
+# layout x: S(0)
+# layout v: B @/job:ps
+# layout y: S(0)
+# layout z: S(0)
+# layout loss: P
+# layout g: P
+replica_0/x = Placeholder() {dtype=float, shape=[2,2]} @/job:worker/task:0
+replica_1/x = Placeholder() {dtype=float, shape=[3,2]} @/job:worker/task:1
+v = VarHandleOp() {dtype=float, shape=[2,3], shared_name="v"} @/job:ps
+w = ReadVariableOp(v) {dtype=float} @/job:ps
+replica_0/y = MatMul(replica_0/x, w) @/job:worker/task:0
+replica_1/y = MatMul(replica_1/x, w) @/job:worker/task:1
+replica_0/two = Const() {dtype=float, value=tensor(float[]: 2)} @/job:worker/task:0
+replica_0/z = Mul(replica_0/y, replica_0/two) @/job:worker/task:0
+replica_1/two = Const() {dtype=float, value=tensor(float[]: 2)} @/job:worker/task:1
+replica_1/z = Mul(replica_1/y, replica_1/two) @/job:worker/task:1
+replica_0/axes = Const() {dtype=int32, value=tensor(int32[2]: 0 1)} @/job:worker/task:0
+replica_0/loss = Mean(replica_0/z, replica_0/axes) @/job:worker/task:0
+replica_0/loss/share = Const() {dtype=float, value=tensor(float[]: 0.4)} @/job:worker/task:0
+replica_0/loss/weighted = Mul(replica_0/loss, replica_0/loss/share) @/job:worker/task:0
+replica_1/axes = Const() {dtype=int32, value=tensor(int32[2]: 0 1)} @/job:worker/task:1
+replica_1/loss = Mean(replica_1/z, replica_1/axes) @/job:worker/task:1
+replica_1/loss/share = Const() {dtype=float, value=tensor(float[]: 0.6)} @/job:worker/task:1
+replica_1/loss/weighted = Mul(replica_1/loss, replica_1/loss/share) @/job:worker/task:1
+replica_0/g = MatMul(replica_0/x, replica_0/z) {transpose_a=true} @/job:worker/task:0
+replica_1/g = MatMul(replica_1/x, replica_1/z) {transpose_a=true} @/job:worker/task:1
+rate = Const() {dtype=float, value=tensor(float[]: 0.5)} @/job:ps
+g/sum_over_replicas = AddN(replica_0/g, replica_1/g) {_class=["loc:@v"]} @/job:ps
+u = ResourceApplyGradientDescent(v, rate, g/sum_over_replicas) @/job:ps
+loss/sum_over_replicas = AddN(replica_0/loss/weighted, replica_1/loss/weighted) @/job:ps
+y/join/axis = Const() {dtype=int32, value=tensor(int32[]: 0)} @/job:ps
+y/join = ConcatV2(replica_0/y, replica_1/y, y/join/axis) @/job:ps
+)";
+
+TEST(DataParallelProgramTest, TheWholeTextOfALinearModel) {
   const StatusOr<Program> program = RewriteText(kLinear, {{"x"}, {"loss", "y"}, {"u"}}, {{5, 2}});
   ASSERT_TRUE(program.ok()) << program.status();
-  EXPECT_EQ(Shortened(*program), "");
+  EXPECT_EQ(Shortened(*program), kLinearProgram);
 }
 
 }  // namespace
