@@ -72,6 +72,11 @@ SimulatedCluster::~SimulatedCluster() {
   // Every call that is under way ends by itself.
   EXPECT_TRUE(world.RunUntil([&] { return cluster_->drained(); }, absl::Minutes(2)));
   world.RunFor(absl::Seconds(30));
+  // The data planes go with it, and their peers hear of it: streams and their handlers hold each
+  // other until then.
+  masters_.clear();
+  cluster_ = nullptr;
+  world.RunFor(absl::Seconds(1));
 }
 
 MasterInterface& SimulatedCluster::master(const std::string& task) { return *masters_.at(task); }

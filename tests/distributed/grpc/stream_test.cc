@@ -1,10 +1,12 @@
 #include "distributed/grpc/stream.h"
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 
 #include "absl/strings/numbers.h"
 #include "core/base/file.h"
+#include "core/base/mutex.h"
 #include "core/base/process.h"
 #include "core/base/thread_pool.h"
 #include "distributed/grpc/client.h"
@@ -72,22 +74,32 @@ TEST_F(StreamTest, ManyStepsFromManyThreads) {
   LoopbackTask b(environment(), 2);
   constexpr int kSteps = 60;
   std::vector<WaitingSink> sinks(kSteps);
+  // What is scheduled uses this frame: it must have run before the frame goes.
+  std::atomic<int> left{3 * kSteps};
+  Notification all_ran;
+  auto schedule = [&](Task task) {
+    environment().scheduler->Schedule([&, task = std::move(task)]() mutable {
+      task();
+      if (left.fetch_sub(1) == 1) all_ran.Notify();
+    });
+  };
   for (int step = 0; step < kSteps; ++step) {
-    environment().scheduler->Schedule([&, step] {
+    schedule([&, step] {
       for (uint32_t i = 0; i < 20; ++i) {
         a.plane->Push(a.LinkTo(b), Key(step, i), Ramp(i % 5 == 4 ? 100'000 : 10));
       }
     });
-    environment().scheduler->Schedule([&, step] {
+    schedule([&, step] {
       EXPECT_TRUE(b.plane->BeginStep(kSession, step, &sinks[step], {b.LinkTo(a)}).ok());
     });
   }
   for (int step = 0; step < kSteps; ++step) {
     // Some end before all has come.
     EXPECT_TRUE(step % 4 == 3 || sinks[step].WaitForTensors(20)) << step;
-    environment().scheduler->Schedule([&, step] { a.plane->EndStep(kSession, step); });
+    schedule([&, step] { a.plane->EndStep(kSession, step); });
     b.plane->EndStep(kSession, step);
   }
+  all_ran.Wait();
   a.plane->EndSession(kSession);
   b.plane->EndSession(kSession);
 }
