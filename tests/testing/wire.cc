@@ -125,19 +125,22 @@ std::shared_ptr<Wire::Call> Wire::Begin(const std::string& who, const std::strin
   auto call = std::make_shared<Call>();
   call->cancellation = options.cancellation;
   call->timers = environment_.timers;
-  uint64_t id;
-  {
-    MutexLock lock(mutex_);
-    ++calls_[method];
-    id = ++last_call_;
-    hosts_[address].in_flight[id] = call;
-    if (faults_) *fault = faults_(address, method);
-  }
-  call->forget = [this, address, id] { Forget(address, id); };
   {
     MutexLock lock(call->mutex);
     call->done = std::move(done);
-    if (options.timeout != absl::InfiniteDuration()) {
+  }
+  {
+    // Whole before it is seen: from here on its host may go, which answers it.
+    MutexLock lock(mutex_);
+    ++calls_[method];
+    const uint64_t id = ++last_call_;
+    call->forget = [this, address, id] { Forget(address, id); };
+    hosts_[address].in_flight[id] = call;
+    if (faults_) *fault = faults_(address, method);
+  }
+  if (options.timeout != absl::InfiniteDuration()) {
+    MutexLock lock(call->mutex);
+    if (!call->answered) {
       call->timer = environment_.timers->After(options.timeout, [call, who, method] {
         call->Answer(DeadlineExceeded(method, " to ", who, ": no answer in time"), nullptr);
       });
