@@ -50,6 +50,7 @@ void StepCoordinator::Start(std::vector<WorkerRunStepRequest> requests, Cancella
     MutexLock lock(mutex_);
     stop_id_ = id;
   }
+  for (size_t i = 0; i < parts; ++i) WatchTask(i);
   for (size_t i = 0; i < parts; ++i) {
     const TaskWatch& watch = *part(i).watch;
     CallTask(watch.life().worker, part(i).task, &WorkerInterface::RunStep, std::move(requests[i]),
@@ -58,6 +59,17 @@ void StepCoordinator::Start(std::vector<WorkerRunStepRequest> requests, Cancella
                self->OnAnswer(i, status, response);
              });
   }
+}
+
+void StepCoordinator::WatchTask(size_t index) {
+  Cancellation down = part(index).watch->down();
+  const Cancellation::Id id = down.OnCancel([weak = weak_from_this()](const Status& reason) {
+    const std::shared_ptr<StepCoordinator> self = weak.lock();
+    if (self != nullptr) self->Fail(reason, self->options_.error_grace);
+  });
+  MutexLock lock(mutex_);
+  tasks_[index].down = down;
+  tasks_[index].down_id = id;
 }
 
 void StepCoordinator::OnAnswer(size_t index, const Status& status,
@@ -163,6 +175,7 @@ void StepCoordinator::OnAllAnswered() {
   Timers::Id timeout_timer;
   Timers::Id grace_timer;
   Cancellation::Id stop_id;
+  std::vector<std::pair<Cancellation, Cancellation::Id>> downs;
   std::vector<size_t> torn;
   std::vector<ChannelCount> sent;
   Status cause;
@@ -171,6 +184,7 @@ void StepCoordinator::OnAllAnswered() {
     timeout_timer = std::exchange(timeout_timer_, 0);
     grace_timer = std::exchange(grace_timer_, 0);
     stop_id = std::exchange(stop_id_, 0);
+    for (const Task& task : tasks_) downs.emplace_back(task.down, task.down_id);
     for (size_t i = 0; i < fetched_.size() && cause_.ok(); ++i) {
       if (!fetched_[i]) {
         cause_ = Internal("no task sent the fetch '", plan_->signature().fetches[i], "'");
@@ -193,6 +207,7 @@ void StepCoordinator::OnAllAnswered() {
   if (timeout_timer != 0) options_.environment.timers->Cancel(timeout_timer);
   if (grace_timer != 0) options_.environment.timers->Cancel(grace_timer);
   stop_.Remove(stop_id);
+  for (auto& [down, id] : downs) down.Remove(id);
   if (cause.ok()) plan_->Count(sent);
   for (const size_t i : torn) {
     SendAbort(i, cause, /*torn=*/true, [self = shared_from_this()] {

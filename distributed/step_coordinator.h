@@ -46,6 +46,8 @@ class StepCoordinator : public std::enable_shared_from_this<StepCoordinator> {
   struct Task {
     bool answered = false;
     bool updated = false;
+    Cancellation down;  // of this life of the task
+    Cancellation::Id down_id = 0;
   };
 
   const MasterPlan::Part& part(size_t i) const { return plan_->parts()[i]; }
@@ -53,6 +55,9 @@ class StepCoordinator : public std::enable_shared_from_this<StepCoordinator> {
   void TakeResponse(size_t index, WorkerRunStepResponse& response)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTimeout();
+  // Watches a task until all have answered: one that has answered, and dies then, may take along
+  // what others of the step still wait for.
+  void WatchTask(size_t index);
   // The step fails for `cause`, if it has not before.
   void Fail(const Status& cause, absl::Duration grace);
   // It has failed: ends the tasks that are still at it.

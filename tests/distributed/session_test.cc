@@ -379,23 +379,32 @@ TEST_F(SessionTest, AWorkerThatDiesIsNamedAndANewSessionGoesOn) {
   ASSERT_EQ(Run(*session, kInit).status(), absl::OkStatus());
   const std::shared_ptr<PreparedStep> train = MustPrepare(*session, kTrain);
   ASSERT_NE(train, nullptr);
-  Notification failed;
-  std::function<void()> run = [&] {
-    session->RunAsync(*train, {Floats({0, 0, 0, 0})}, {}, [&](const StatusOr<RunResult>& result) {
-      if (result.ok()) {
-        run();
-        return;
-      }
-      EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable) << result.status();
-      EXPECT_THAT(Message(result.status()), HasSubstr(kWorker1));
-      failed.Notify();
-    });
+  // Outlives this test if that ends early.
+  struct Loop : std::enable_shared_from_this<Loop> {
+    Session* session;
+    std::shared_ptr<PreparedStep> train;
+    Notification failed;
+    Status status;
+
+    void Run() {
+      session->RunAsync(*train, {Floats({0, 0, 0, 0})}, {},
+                        [self = shared_from_this()](const StatusOr<RunResult>& result) {
+                          if (result.ok()) return self->Run();
+                          self->status = result.status();
+                          self->failed.Notify();
+                        });
+    }
   };
-  run();
+  const auto loop = std::make_shared<Loop>();
+  loop->session = session.get();
+  loop->train = train;
+  loop->Run();
   Notification pause;
   pause.WaitFor(absl::Milliseconds(30));
   cluster_->Kill(kWorker1);
-  ASSERT_TRUE(failed.WaitFor(absl::Seconds(10)));
+  ASSERT_TRUE(loop->failed.WaitFor(absl::Seconds(10)));
+  EXPECT_EQ(loop->status.code(), absl::StatusCode::kUnavailable) << loop->status;
+  EXPECT_THAT(Message(loop->status), HasSubstr(kWorker1));
   cluster_->Start(kWorker1);
   const std::unique_ptr<Session> again = MustOpen(ParseGraphText(kTrainingGraph));
   ASSERT_NE(again, nullptr);

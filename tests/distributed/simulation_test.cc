@@ -153,6 +153,39 @@ TEST(SimulationTest, ASilentWorkerIsDeadAfterItsBound) {
   }
 }
 
+// A task may answer, and die before what it sent has left: who waits for that must not wait for
+// ever, although no call to the dead task is under way. No stream stood before this step, so none
+// breaks.
+TEST(SimulationTest, ATaskThatDiesAfterItsAnswerEndsTheStep) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    SimulatedClusterOptions options;
+    options.seed = seed;
+    SimulatedCluster world(options);
+    TestSession session(world, ParseGraphText(R"(
+b = Const() {dtype=float, value=tensor(float[1]: 2)} @/job:worker/task:1
+c = Identity(b) @/job:worker/task:0
+)"));
+    const StatusOr<uint64_t> step = session.Prepare({{}, {"c:0"}, {}});
+    ASSERT_EQ(step.status(), absl::OkStatus());
+    // Control is fast and data is slow: its answer comes, its tensor does not.
+    world.network.set_max_delay(absl::Seconds(3));
+    const auto hit = session.Start(session.Request(*step));
+    ASSERT_TRUE(
+        world.RunUntil([&] { return world.cluster().worker(kWorker1).usage().kept_replies == 1; }));
+    world.world.RunFor(absl::Milliseconds(10));
+    if (hit->done) continue;  // the tensor was quick
+    world.cluster().Kill(kWorker1);
+    const int64_t killed = world.world.environment().clock->NowNanos();
+    world.Await(*hit, absl::Seconds(60));
+    EXPECT_LE(absl::Nanoseconds(world.world.environment().clock->NowNanos() - killed),
+              absl::Seconds(5.1));
+    const Status status = ToStatus(hit->response.status());
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(kWorker1));
+  }
+}
+
 // Each control message may be lost, on its way there or back, or come twice.
 void LoseMessages(uint64_t seed) {
   SCOPED_TRACE(seed);
