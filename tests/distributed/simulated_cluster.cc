@@ -2,7 +2,6 @@
 
 #include "core/framework/tensor_proto.h"
 #include "core/graph/graph_def.h"
-#include "distributed/data_plane.h"
 
 namespace millrace::testing {
 namespace {
@@ -59,7 +58,9 @@ SimulatedCluster::SimulatedCluster(SimulatedClusterOptions options)
     plane.incarnation = incarnation;
     plane.task = task;
     plane.build_version = "test";
-    return std::make_unique<NetworkedPlane>(network, address, StreamDataPlane::Create(plane));
+    std::unique_ptr<StreamDataPlane> made = StreamDataPlane::Create(plane);
+    planes_[task] = made.get();
+    return std::make_unique<NetworkedPlane>(network, address, std::move(made));
   };
   cluster_ = std::make_unique<InProcessCluster>(std::move(cluster));
   for (const auto& [task, address] : cluster_->spec().Tasks()) {

@@ -10,6 +10,7 @@
 
 #include "core/base/simulation.h"
 #include "core/graph/algorithms.h"
+#include "distributed/data_plane.h"
 #include "gtest/gtest.h"
 #include "tests/distributed/data_plane/simulated_network.h"
 #include "tests/distributed/test_program.h"
@@ -82,6 +83,10 @@ class SimulatedCluster {
     EXPECT_EQ(pending->transport, absl::OkStatus());
     return pending->response;
   }
+  // What the data plane of a task that is up holds.
+  StreamDataPlane::Usage DataPlaneUsage(const std::string& task) const {
+    return planes_.at(task)->usage();
+  }
   bool RunUntil(absl::FunctionRef<bool()> done, absl::Duration limit = absl::Minutes(2)) {
     return world.RunUntil(done, limit);
   }
@@ -92,6 +97,7 @@ class SimulatedCluster {
  private:
   std::unique_ptr<InProcessCluster> cluster_;
   std::map<std::string, std::unique_ptr<MasterInterface>> masters_;
+  std::map<std::string, StreamDataPlane*> planes_;  // of the tasks' latest lives
 };
 
 // One session, with the master's calls in a short form. Request ids count from 1.

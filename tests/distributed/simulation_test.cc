@@ -255,6 +255,10 @@ TEST(SimulationTest, AThousandStepsHoldNothing) {
   world.world.RunFor(absl::Seconds(2));
   for (const char* task : {kPs, kWorker0, kWorker1}) {
     EXPECT_EQ(world.cluster().worker(task).usage().kept_replies, 0) << task;
+    const StreamDataPlane::Usage held = world.DataPlaneUsage(task);
+    EXPECT_EQ(held.steps, 0) << task;
+    EXPECT_EQ(held.queued_tensors, 0) << task;
+    EXPECT_EQ(held.early_bytes, 0) << task;
   }
 }
 

@@ -8,6 +8,7 @@ namespace millrace::testing {
 struct Wire::Call {
   Mutex mutex;
   bool answered ABSL_GUARDED_BY(mutex) = false;
+  bool broken ABSL_GUARDED_BY(mutex) = false;  // its host is gone, and says nothing any more
   CallDone done ABSL_GUARDED_BY(mutex);
   Timers::Id timer ABSL_GUARDED_BY(mutex) = 0;
   Cancellation* cancellation = nullptr;  // the caller's
@@ -69,6 +70,10 @@ void Wire::SetState(const std::string& address, State state) {
     if (state == State::kUp) held.swap(host.held);
   }
   for (const auto& [id, call] : broken) {
+    {
+      MutexLock lock(call->mutex);
+      call->broken = true;
+    }
     environment_.scheduler->Schedule([call = call, address] {
       call->Answer(Unavailable(address, ": connection reset"), nullptr);
     });
@@ -163,6 +168,8 @@ void Wire::Send(const std::string& who, const std::string& address, const char* 
                 void (Interface::*method)(const Request*, Response*, const CallOptions&, CallDone),
                 Interface* Host::*callee, const Request* request, Response* response,
                 const CallOptions& options, CallDone done) {
+  // First: from Begin on the call may be answered, and then the request is gone.
+  const auto copy = std::make_shared<const Request>(*request);
   Fault fault;
   const std::shared_ptr<Call> call =
       Begin(who, address, method_name, options, std::move(done), &fault);
@@ -171,8 +178,7 @@ void Wire::Send(const std::string& who, const std::string& address, const char* 
     Response response;
     Cancellation end;
   };
-  const auto deliver = [this, call, who, address, method, callee, response, fault,
-                        copy = std::make_shared<const Request>(*request)] {
+  const auto deliver = [this, call, who, address, method, callee, response, fault, copy] {
     Interface* target = nullptr;
     {
       MutexLock lock(mutex_);
@@ -189,6 +195,10 @@ void Wire::Send(const std::string& who, const std::string& address, const char* 
     (target->*method)(&message->request, &message->response, server_options,
                       [this, call, message, address, response, fault](const Status& status) {
                         After(address, [call, message, response, status, fault] {
+                          {
+                            MutexLock lock(call->mutex);
+                            if (call->broken) return;
+                          }
                           if (fault.lose_response) {
                             call->Answer(Unavailable("connection reset"), nullptr);
                           } else {
