@@ -4,17 +4,33 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_format.h"
 #include "core/base/mutex.h"
 #include "core/framework/tensor_proto.h"
 #include "core/graph/graph_def.h"
+#include "core/graph/merge.h"
 #include "distributed/device_proto.h"
-#include "distributed/graph_extension.h"
 #include "distributed/master_call.h"
 #include "distributed/step_stats_proto.h"
 
 namespace millrace {
 namespace {
+
+// Adds to `base` the nodes of `graph` that it does not have, and puts just those in `def`.
+Status Grow(const Graph& graph, Graph& base, GraphDef* def) {
+  MR_ASSIGN_OR_RETURN(const std::vector<NodeId> added, MergeGraph(graph, base));
+  absl::flat_hash_set<absl::string_view> names;
+  for (const NodeId id : added) names.insert(graph.node(id)->name());
+  GraphDef whole;
+  ExportGraphDef(graph, &whole);
+  *def->mutable_versions() = whole.versions();
+  *def->mutable_library() = std::move(*whole.mutable_library());
+  for (NodeDef& node : *whole.mutable_node()) {
+    if (names.contains(node.name())) *def->add_node() = std::move(node);
+  }
+  return absl::OkStatus();
+}
 
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 // A master that is asked for a timeout gets so much longer to say that it passed.
@@ -159,12 +175,9 @@ class RemoteSession final : public Session {
   Status Extend(const Graph& graph) override {
     MutexLock lock(mutex_);
     MR_RETURN_IF_ERROR(CheckOpen());
-    if (graph.shared_ops() != graph_.shared_ops()) {
-      return InvalidArgument("the graph is over other ops than the session's");
-    }
     Graph grown = graph_;
     ExtendSessionRequest request;
-    MR_RETURN_IF_ERROR(ExtendGraph(graph, grown, request.mutable_graph_def()));
+    MR_RETURN_IF_ERROR(Grow(graph, grown, request.mutable_graph_def()));
     if (request.graph_def().node().empty()) return absl::OkStatus();
     request.set_session_handle(core_->handle);
     request.set_current_graph_version(version_);

@@ -173,8 +173,9 @@ inline constexpr char kRequestReasonAttr[] = "_millrace_request_reason";
 
 // The annotation (list(string)) that names those control inputs which order, but are no reason to
 // run: in a step that needs them for something else they run first, and Prune leaves them out of
-// any other. A read that was added after an update has the update here: else no step could read a
-// variable without running its initialiser again.
+// any other, and puts what orders those in their place. A read that was added after an update has
+// the update here: else no step could read a variable without running its initialiser again. An
+// update has the reads and the update before it: else none could initialise what was read.
 inline constexpr char kOrderOnlyAttr[] = "_millrace_order_only";
 
 }  // namespace millrace

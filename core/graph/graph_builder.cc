@@ -6,7 +6,14 @@
 namespace millrace {
 namespace {
 
-enum ScopeKind { kNameScope, kDeviceScope, kColocationScope, kControlScope };
+enum ScopeKind {
+  kNameScope,
+  kDeviceScope,
+  kColocationScope,
+  kControlScope,
+  kNoControlScope,
+  kRootScope,
+};
 
 // "(in scope 'conv1/', at lenet.cc:12)", of which either part may be missing.
 std::string Place(const std::string& scope, const SourceLocation& where) {
@@ -55,8 +62,17 @@ void GraphBuilder::EndScope(int kind) {
       colocation_scopes_.pop_back();
       device_scopes_.pop_back();
       break;
-    default:
+    case kControlScope:
       control_scopes_.pop_back();
+      break;
+    case kRootScope:
+      name_scopes_.pop_back();
+      colocation_scopes_.pop_back();
+      device_scopes_.pop_back();
+      [[fallthrough]];
+    default:
+      control_scopes_ = std::move(set_aside_.back());
+      set_aside_.pop_back();
   }
 }
 
@@ -125,6 +141,19 @@ GraphBuilder::Scope GraphBuilder::ControlDependencies(std::vector<Operation> ope
   }
   control_scopes_.push_back(std::move(nodes));
   return Scope(this, kControlScope);
+}
+
+GraphBuilder::Scope GraphBuilder::NoControlDependencies() {
+  set_aside_.push_back(std::exchange(control_scopes_, {}));
+  return Scope(this, kNoControlScope);
+}
+
+GraphBuilder::Scope GraphBuilder::RootScope() {
+  set_aside_.push_back(std::exchange(control_scopes_, {}));
+  name_scopes_.emplace_back();
+  device_scopes_.emplace_back();
+  colocation_scopes_.emplace_back();
+  return Scope(this, kRootScope);
 }
 
 std::string GraphBuilder::CurrentScope() const {
@@ -256,10 +285,23 @@ Value GraphBuilder::ReadVariable(Value handle, DType dtype, SourceLocation where
 void GraphBuilder::NoteUpdate(Value handle, Operation update) {
   if (!status_.ok() || !handle.ok() || !update.ok()) return;
   VariableUses& uses = variables_[handle.port().node];
-  for (const NodeId read : uses.reads_since_update) {
-    // An update may itself read; and what was added after it cannot come before it.
-    if (read < update.node()) graph_.AddControlInput(update.node(), read);
+  std::vector<NodeId> earlier = std::move(uses.reads_since_update);
+  if (uses.last_update >= 0) earlier.push_back(uses.last_update);
+  const Node& node = *graph_.node(update.node());
+  const std::vector<NodeId> asked_for = node.control_inputs();
+  // It may change several variables.
+  std::vector<std::string> order_only;
+  if (const AttrValue* known = node.attrs().Find(kOrderOnlyAttr)) {
+    order_only = *known->get<std::vector<std::string>>();
   }
+  for (const NodeId id : earlier) {
+    // An update may itself read; and what was added after it cannot come before it.
+    if (id >= update.node()) continue;
+    if (std::find(asked_for.begin(), asked_for.end(), id) != asked_for.end()) continue;
+    graph_.AddControlInput(update.node(), id);
+    order_only.push_back(graph_.node(id)->name());
+  }
+  if (!order_only.empty()) graph_.SetAttr(update.node(), kOrderOnlyAttr, std::move(order_only));
   uses.reads_since_update.clear();
   uses.read = Port();
   uses.last_update = update.node();

@@ -83,6 +83,11 @@ class GraphBuilder {
   Scope DeviceOf(Operation operation);
   // New nodes run after all of `operations`.
   Scope ControlDependencies(std::vector<Operation> operations);
+  // New nodes run after nothing but their inputs, whatever scopes are around: for steps of their
+  // own, such as an initialiser's.
+  Scope NoControlDependencies();
+  // New nodes are made as if no scope were around this one.
+  Scope RootScope();
 
   // Adds a node named `name` (or after its op) in the current scopes. The general form: ops/*.h has
   // a documented function for each op.
@@ -94,10 +99,10 @@ class GraphBuilder {
   Value AddOne(absl::string_view op, absl::Span<const Value> inputs, AttrMap attrs,
                SourceLocation where, absl::string_view name = "");
 
-  // Variables: the builder orders reads before updates. A read that was added before an update runs
-  // before it; one that was added after runs after it, in steps that run both (kOrderOnlyAttr);
-  // reads of one variable between two updates share one node, if no control dependencies tell them
-  // apart. A read is placed where its variable is.
+  // Variables: reads and updates of one variable run in the order in which they were added, as far
+  // as a step runs them; none is a reason to run another (kOrderOnlyAttr). Reads between two
+  // updates share one node, if no control dependencies tell them apart, and run in any order. A
+  // read is placed where its variable is.
   Value ReadVariable(Value handle, DType dtype, SourceLocation where);
   // To be called for each op that changes the variable behind `handle`.
   void NoteUpdate(Value handle, Operation update);
@@ -129,7 +134,8 @@ class GraphBuilder {
   std::vector<std::string> device_scopes_;      // merged with those around
   std::vector<std::string> colocation_scopes_;  // node names, "" for none
   std::vector<std::vector<NodeId>> control_scopes_;
-  absl::flat_hash_map<NodeId, VariableUses> variables_;  // by the handle's node
+  std::vector<std::vector<std::vector<NodeId>>> set_aside_;  // control scopes that do not count now
+  absl::flat_hash_map<NodeId, VariableUses> variables_;      // by the handle's node
   absl::flat_hash_map<std::string, int> used_scopes_;
 };
 

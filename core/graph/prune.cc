@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -34,7 +35,11 @@ class Pruner {
     MR_ASSIGN_OR_RETURN(const std::vector<NodeId> order, TopologicalOrder(graph_));
     for (const NodeId id : order) {
       if (fed_outputs_[id] > 0) MR_RETURN_IF_ERROR(AddPlaceholders(*graph_.node(id)));
-      if (needed_[id]) AddNeeded(*graph_.node(id));
+      if (needed_[id]) {
+        AddNeeded(*graph_.node(id));
+      } else {
+        PassOnOrder(*graph_.node(id));
+      }
     }
     for (const Port& port : feeds_) result_.feeds.push_back(NewPort(port));
     for (const Port& port : fetches_) result_.fetches.push_back(NewPort(port));
@@ -197,12 +202,33 @@ class Pruner {
     inputs.reserve(node.inputs().size());
     for (const Port& port : node.inputs()) inputs.push_back(NewPort(port));
     std::vector<NodeId> control_inputs;
-    for (const NodeId before : node.control_inputs()) {
-      // What only orders may not be there.
-      if (new_id_[before] >= 0) control_inputs.push_back(new_id_[before]);
-    }
+    for (const NodeId before : node.control_inputs()) AppendOrder(before, &control_inputs);
     new_id_[node.id()] =
         result_.graph.AddCopy(node, node.name(), std::move(inputs), std::move(control_inputs));
+  }
+
+  // What only orders may not be there; then what it would have come after does.
+  void AppendOrder(NodeId before, std::vector<NodeId>* control_inputs) const {
+    if (new_id_[before] >= 0) {
+      control_inputs->push_back(new_id_[before]);
+      return;
+    }
+    const auto passed = passed_on_.find(before);
+    if (passed == passed_on_.end()) return;
+    control_inputs->insert(control_inputs->end(), passed->second.begin(), passed->second.end());
+  }
+
+  // For a node that is left out.
+  void PassOnOrder(const Node& node) {
+    const absl::flat_hash_set<absl::string_view> order_only = OrderOnly(node);
+    if (order_only.empty()) return;
+    std::vector<NodeId> passed;
+    for (const NodeId before : node.control_inputs()) {
+      if (order_only.contains(graph_.node(before)->name())) AppendOrder(before, &passed);
+    }
+    std::sort(passed.begin(), passed.end());
+    passed.erase(std::unique(passed.begin(), passed.end()), passed.end());
+    if (!passed.empty()) passed_on_.emplace(node.id(), std::move(passed));
   }
 
   const Graph& graph_;
@@ -214,6 +240,8 @@ class Pruner {
   std::vector<int> fed_outputs_;         // how many, by id
   std::vector<NodeId> open_;
   std::vector<NodeId> new_id_;  // of the node or of what took its place; -1 if none
+  // What a node that is left out would have come after, for those that would have come after it.
+  absl::flat_hash_map<NodeId, std::vector<NodeId>> passed_on_;
   PrunedGraph result_;
 };
 

@@ -4,49 +4,13 @@
 
 #include "core/base/mutex.h"
 #include "core/framework/resource.h"
+#include "core/graph/merge.h"
 #include "core/graph/verify.h"
 #include "core/runtime/local_step.h"
 #include "core/runtime/session.h"
 
 namespace millrace {
 namespace {
-
-std::vector<std::string> InputNames(const Graph& graph, const Node& node) {
-  std::vector<std::string> names;
-  for (const Port& input : node.inputs()) names.push_back(graph.PortName(input));
-  const size_t data = names.size();
-  for (NodeId before : node.control_inputs()) {
-    names.push_back(StrCat("^", graph.node(before)->name()));
-  }
-  std::sort(names.begin() + static_cast<std::ptrdiff_t>(data), names.end());
-  return names;
-}
-
-// Adds what `base` does not have of `more`; what it has must be equal.
-Status Merge(const Graph& more, Graph& base) {
-  MR_ASSIGN_OR_RETURN(const std::vector<NodeId> order, TopologicalOrder(more));
-  std::vector<NodeId> here(more.num_ids(), -1);
-  for (NodeId id : order) {
-    const Node& node = *more.node(id);
-    if (const Node* known = base.Find(node.name()); known != nullptr) {
-      if (known->op().name() != node.op().name() || !(known->attrs() == node.attrs()) ||
-          known->requested_device() != node.requested_device() ||
-          InputNames(base, *known) != InputNames(more, node)) {
-        return InvalidArgument("node '", node.name(), "' (", node.op().name(),
-                               ") is in the session already and differs from it (",
-                               known->op().name(), "); a session's graph only grows");
-      }
-      here[id] = known->id();
-      continue;
-    }
-    std::vector<Port> inputs;
-    for (const Port& input : node.inputs()) inputs.push_back({here[input.node], input.index});
-    std::vector<NodeId> control_inputs;
-    for (NodeId before : node.control_inputs()) control_inputs.push_back(here[before]);
-    here[id] = base.AddCopy(node, node.name(), std::move(inputs), std::move(control_inputs));
-  }
-  return absl::OkStatus();
-}
 
 class LocalSession final : public Session {
  public:
@@ -59,14 +23,8 @@ class LocalSession final : public Session {
 
   Status Extend(const Graph& graph) override {
     MutexLock lock(mutex_);
-    if (graph.shared_ops() != graph_.shared_ops()) {
-      return InvalidArgument("the graph is over other ops than the session's");
-    }
     MR_RETURN_IF_ERROR(Verify(graph));
-    Graph grown = graph_;
-    MR_RETURN_IF_ERROR(Merge(graph, grown));
-    graph_ = std::move(grown);
-    return absl::OkStatus();
+    return MergeGraph(graph, graph_).status();
   }
 
   StatusOr<std::shared_ptr<PreparedStep>> Prepare(const StepSignature& signature) override {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/mutex.h"
+#include "core/graph/merge.h"
 #include "core/graph/verify.h"
 #include "distributed/strategy/variable_layout.h"
 
@@ -115,43 +116,6 @@ class StrategyStep final : public PreparedStep {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-std::vector<std::string> InputNames(const Graph& graph, const Node& node) {
-  std::vector<std::string> names;
-  for (Port input : node.inputs()) names.push_back(graph.PortName(input));
-  const auto data = static_cast<std::ptrdiff_t>(names.size());
-  for (NodeId before : node.control_inputs()) {
-    names.push_back(StrCat("^", graph.node(before)->name()));
-  }
-  std::sort(names.begin() + data, names.end());
-  return names;
-}
-
-// Adds what `base` does not have of `more`; what it has must be equal.
-Status Merge(const Graph& more, Graph& base) {
-  MR_ASSIGN_OR_RETURN(const std::vector<NodeId> order, TopologicalOrder(more));
-  std::vector<NodeId> here(more.num_ids(), -1);
-  for (NodeId id : order) {
-    const Node& node = *more.node(id);
-    if (const Node* known = base.Find(node.name()); known != nullptr) {
-      if (&known->op() != &node.op() || !(known->attrs() == node.attrs()) ||
-          known->requested_device() != node.requested_device() ||
-          InputNames(base, *known) != InputNames(more, node)) {
-        return InvalidArgument("node '", node.name(), "' (", node.op().name(),
-                               ") is in the session already and differs from it (",
-                               known->op().name(), "); a session's graph only grows");
-      }
-      here[id] = known->id();
-      continue;
-    }
-    std::vector<Port> inputs;
-    for (Port input : node.inputs()) inputs.push_back({here[input.node], input.index});
-    std::vector<NodeId> controls;
-    for (NodeId before : node.control_inputs()) controls.push_back(here[before]);
-    here[id] = base.AddCopy(node, node.name(), std::move(inputs), std::move(controls));
-  }
-  return absl::OkStatus();
-}
-
 class StrategySession final : public Session {
  public:
   StrategySession(const Graph& graph, StrategySessionOptions options)
@@ -159,15 +123,9 @@ class StrategySession final : public Session {
   ~StrategySession() override { Close().IgnoreError(); }
 
   Status Extend(const Graph& graph) override {
-    if (graph.shared_ops() != ops_) {
-      return InvalidArgument("the graph is over other ops than the session's");
-    }
     MR_RETURN_IF_ERROR(Verify(graph));
     MutexLock lock(mutex_);
-    Graph grown = graph_;
-    MR_RETURN_IF_ERROR(Merge(graph, grown));
-    graph_ = std::move(grown);
-    return absl::OkStatus();
+    return MergeGraph(graph, graph_).status();
   }
 
   StatusOr<std::shared_ptr<PreparedStep>> Prepare(const StepSignature& signature) override {

@@ -124,6 +124,33 @@ TEST(GraphBuilderTest, ControlDependenciesAddUp) {
             "first = NoOp()\nsecond = NoOp()\nthird = NoOp(^first, ^second)\nfourth = NoOp()\n");
 }
 
+TEST(GraphBuilderTest, ScopesCanBeSetAside) {
+  GraphBuilder b(TestOps());
+  const Operation first = b.Add("NoOp", {}, {}, SourceLocation(), "first");
+  const auto device = b.DeviceScope("/job:ps");
+  const auto name = b.NameScope("layer");
+  const auto after = b.ControlDependencies({first});
+  {
+    const auto root = b.RootScope();
+    EXPECT_EQ(b.CurrentScope(), "");
+    b.Add("NoOp", {}, {}, SourceLocation(), "at_root");
+    const auto inner = b.NameScope("inner");
+    const auto second = b.ControlDependencies({first});
+    b.Add("NoOp", {}, {}, SourceLocation(), "second");
+  }
+  {
+    const auto alone = b.NoControlDependencies();
+    b.Add("NoOp", {}, {}, SourceLocation(), "alone");
+  }
+  b.Add("NoOp", {}, {}, SourceLocation(), "last");
+  EXPECT_EQ(GraphToText(b.graph()),
+            "first = NoOp()\n"
+            "at_root = NoOp()\n"
+            "inner/second = NoOp(^first)\n"
+            "layer/alone = NoOp() @/job:ps\n"
+            "layer/last = NoOp(^first) @/job:ps\n");
+}
+
 // The first error stays, with the user's line; later calls do nothing.
 TEST(GraphBuilderTest, TheFirstErrorKeepsItsScopeAndLine) {
   GraphBuilder b(TestOps());
@@ -233,11 +260,27 @@ TEST_F(VariableTest, ReadsComeBeforeLaterUpdatesAndAfterEarlierOnes) {
             "w = VarHandleOp() {dtype=float, shape=[2]} @/job:ps\n"
             "w/Read = ReadVariableOp(w) {dtype=float} @/job:ps\n"
             "Neg = Neg(w/Read)\n"
-            "update = AssignVariableOp(w, Neg, ^w/Read)\n"
+            "update = AssignVariableOp(w, Neg, ^w/Read) {_millrace_order_only=[\"w/Read\"]}\n"
             "w/Read_1 = ReadVariableOp(w, ^update) {_millrace_order_only=[\"update\"], "
             "dtype=float} @/job:ps\n"
-            "again = AssignVariableOp(w, w/Read_1, ^w/Read_1)\n");
+            "again = AssignVariableOp(w, w/Read_1, ^update, ^w/Read_1) "
+            "{_millrace_order_only=[\"w/Read_1\", \"update\"]}\n");
   EXPECT_TRUE(Verify(b_.graph()).ok());
+}
+
+// An optimizer's update changes its slots too.
+TEST_F(VariableTest, AnUpdateOfSeveralVariablesComesAfterWhatEachHadBefore) {
+  const Value m =
+      b_.AddOne("VarHandleOp", {}, {{"dtype", DType::kFloat}, {"shape", PartialShape{2}}},
+                SourceLocation(), "m");
+  const Value value = Read();
+  Update(value, "init_w");
+  b_.NoteUpdate(m, b_.Add("AssignVariableOp", {m, value}, {}, SourceLocation(), "init_m"));
+  const Operation both = Update(value, "both");
+  b_.NoteUpdate(m, both);
+  EXPECT_EQ(*b_.graph().Find("both")->attrs().Find(kOrderOnlyAttr)->get<std::vector<std::string>>(),
+            (std::vector<std::string>{"init_w", "init_m"}));
+  EXPECT_EQ(b_.graph().Find("both")->control_inputs().size(), 2u);
 }
 
 // Sharing it would make one run after what only the other was told to wait for, or not wait at all.

@@ -111,6 +111,28 @@ both = NoOp(^init, ^read)
   EXPECT_EQ(Pruned(kText, {{}, {}, {"both"}}), StrCat(kText, " ->  | both"));
 }
 
+// Neither the read nor the update between two that run is needed; these keep their order.
+TEST(PruneTest, WhatOrdersIsPassedOnByWhatIsLeftOut) {
+  constexpr char kText[] = R"(w = VarHandleOp() {dtype=float, shape=[2]}
+v = Const() {dtype=float, value=tensor(float[2]: 1 2)}
+init = AssignVariableOp(w, v)
+read = ReadVariableOp(w, ^init) {_millrace_order_only=["init"], dtype=float}
+train = AssignVariableOp(w, v, ^read) {_millrace_order_only=["read"]}
+after = ReadVariableOp(w, ^train) {_millrace_order_only=["train"], dtype=float}
+)";
+  EXPECT_EQ(Pruned(kText, {{}, {"after"}, {"init"}}),
+            "w = VarHandleOp() {dtype=float, shape=[2]}\n"
+            "v = Const() {dtype=float, value=tensor(float[2]: 1 2)}\n"
+            "init = AssignVariableOp(w, v)\n"
+            "after = ReadVariableOp(w, ^init) {_millrace_order_only=[\"train\"], dtype=float}\n"
+            " -> after | init");
+  EXPECT_EQ(Pruned(kText, {{}, {}, {"train"}}),
+            "w = VarHandleOp() {dtype=float, shape=[2]}\n"
+            "v = Const() {dtype=float, value=tensor(float[2]: 1 2)}\n"
+            "train = AssignVariableOp(w, v) {_millrace_order_only=[\"read\"]}\n"
+            " ->  | train");
+}
+
 TEST(PruneTest, Errors) {
   const struct {
     StepSignature signature;
