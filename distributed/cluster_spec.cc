@@ -29,24 +29,35 @@ Status CheckJobName(absl::string_view job) {
                          "': a job's name starts with a letter and holds letters, digits and '_'");
 }
 
+// A number without blanks, sign or needless zeros, of which SimpleAtoi takes all.
+bool ReadNumber(absl::string_view text, int64_t* number) {
+  return absl::SimpleAtoi(text, number) && StrCat(*number) == text;
+}
+
+bool IsHostCharacter(char c, bool bracketed) {
+  return absl::ascii_isalnum(c) || absl::StrContains("-._", c) ||
+         (bracketed && (c == ':' || c == '%'));
+}
+
 Status CheckAddress(absl::string_view task, absl::string_view address) {
   if (address.empty()) return InvalidArgument(task, " has no address");
   const size_t colon = address.rfind(':');
-  int port = 0;
+  int64_t port = 0;
   if (colon == absl::string_view::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &port) || port < 1 ||
+      !ReadNumber(address.substr(colon + 1), &port) || port < 1 ||
       port > std::numeric_limits<uint16_t>::max()) {
     return InvalidArgument(task, ": address '", address,
                            "' is not of the form host:port with a port from 1 to 65535");
   }
-  const absl::string_view host = address.substr(0, colon);
-  const bool bracketed = host.front() == '[' && host.back() == ']';
+  absl::string_view host = address.substr(0, colon);
+  const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (!bracketed && host.find(':') != absl::string_view::npos) {
     return InvalidArgument(task, ": address '", address,
                            "': an IPv6 address goes in brackets: [::1]:2222");
   }
+  if (bracketed) host = host.substr(1, host.size() - 2);
   for (const char c : host) {
-    if (!absl::ascii_isgraph(c) || c == ',' || c == ';' || c == '=' || c == '/') {
+    if (!IsHostCharacter(c, bracketed)) {
       return InvalidArgument(task, ": address '", address, "' has a character that no host has");
     }
   }
@@ -126,7 +137,7 @@ StatusOr<std::vector<std::string>> JsonAddresses(const std::string& job, const J
     for (const Json& address : value) {
       if (!address.is_string()) {
         return InvalidArgument(TaskName(job, static_cast<int>(addresses.size())),
-                               ": the address is no string: ", address.dump());
+                               ": the address is no string, but of type ", address.type_name());
       }
       addresses.push_back(address.get<std::string>());
     }
@@ -135,8 +146,8 @@ StatusOr<std::vector<std::string>> JsonAddresses(const std::string& job, const J
   if (value.is_object()) {
     std::map<int64_t, std::string> tasks;
     for (const auto& [key, address] : value.items()) {
-      int64_t number;
-      if (!absl::SimpleAtoi(key, &number) || !address.is_string()) {
+      int64_t number = 0;
+      if (!ReadNumber(key, &number) || !address.is_string()) {
         return InvalidArgument("job '", job, "': '", key, "' is not a task number with an address");
       }
       tasks[number] = address.get<std::string>();

@@ -22,11 +22,13 @@ struct Part {
   absl::string_view value;
 };
 
-// "*" leaves the part open. False if malformed or given twice.
+// "*" leaves the part open. False if malformed or given twice. (SimpleAtoi alone would take blanks
+// and a sign.)
 bool ReadNumber(absl::string_view text, std::optional<int>& number) {
   if (text == "*") return true;
   int value = 0;
-  if (number || text.empty() || !absl::ascii_isdigit(text[0]) || !absl::SimpleAtoi(text, &value)) {
+  if (number || !std::all_of(text.begin(), text.end(), absl::ascii_isdigit) ||
+      !absl::SimpleAtoi(text, &value)) {
     return false;
   }
   number = value;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/checked_math.h"
+#include "core/framework/bool_bytes.h"
 
 namespace millrace {
 namespace {
@@ -84,11 +85,7 @@ StatusOr<Tensor> NumericFromProto(const TensorProto& proto, DType dtype, const S
     MR_RETURN_IF_ERROR(FillValues(proto, tensor));
   } else {
     std::memcpy(tensor.mutable_raw_data(), content.data(), content.size());
-    if (dtype == DType::kBool) {
-      // Any other byte in a bool is undefined behaviour to look at.
-      auto* bytes = static_cast<uint8_t*>(tensor.mutable_raw_data());
-      std::transform(bytes, bytes + size, bytes, [](uint8_t byte) { return byte != 0 ? 1 : 0; });
-    }
+    NormalizeBools(tensor);
   }
   return tensor;
 }

@@ -13,7 +13,7 @@
 namespace millrace {
 namespace {
 
-// Functions that are values of attributes of functions that ...: what protobuf reads is less deep.
+// Functions that are values of attributes of functions that ...: as deep as the wire form has them.
 constexpr int kMaxDepth = 16;
 
 constexpr absl::string_view kScalarKinds[] = {"string", "int",   "float",  "bool",
@@ -90,13 +90,14 @@ StatusOr<AttrValue> ShapeFromText(TextCursor& cursor) {
 }
 
 StatusOr<AttrValue> FunctionFromText(TextCursor& cursor, int depth) {
-  if (depth > kMaxDepth) return cursor.Error("functions are nested too deeply");
+  if (depth >= kMaxDepth) return cursor.Error("functions are nested too deeply");
   FunctionName function;
   MR_ASSIGN_OR_RETURN(function.name, AttrNameFromText(cursor));
   if (!cursor.Take("{")) return AttrValue(std::move(function));
   auto attrs = std::make_shared<AttrMap>();
   do {
     MR_ASSIGN_OR_RETURN(const std::string name, AttrNameFromText(cursor));
+    if (attrs->Has(name)) return cursor.Error(StrCat("attribute '", name, "' is there twice"));
     if (!cursor.Take("=")) return cursor.Error("expected '='");
     MR_ASSIGN_OR_RETURN(AttrValue value, ValueFromText(cursor, "", depth + 1));
     attrs->Set(name, std::move(value));

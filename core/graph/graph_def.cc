@@ -111,7 +111,7 @@ void ExportGraphDef(const Graph& graph, GraphDef* def) {
 }
 
 StatusOr<Graph> ParseGraph(absl::string_view bytes, absl::string_view place,
-                           std::shared_ptr<const OpRegistry> ops) {
+                           std::shared_ptr<const OpRegistry> ops, ProtoBudget budget) {
   if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
     return DataLoss(place, " is not a graph: ", bytes.size(),
                     " bytes are more than the 2 GB that a message can have");
@@ -126,7 +126,7 @@ StatusOr<Graph> ParseGraph(absl::string_view bytes, absl::string_view place,
                     " GraphDef): ", parsed.message());
   }
   Graph graph(std::move(ops));
-  const Status imported = ImportGraphDef(def, graph);
+  const Status imported = ImportGraphDef(def, graph, budget);
   if (!imported.ok()) return Annotate(imported, place);
   return graph;
 }

@@ -50,7 +50,8 @@ Status WithHint(const Status& status) {
 
 class Importer {
  public:
-  Importer(const GraphDef& def, Graph& graph) : def_(def), graph_(graph) {}
+  Importer(const GraphDef& def, Graph& graph, ProtoBudget budget)
+      : def_(def), graph_(graph), budget_(budget) {}
 
   Status Run() {
     MR_RETURN_IF_ERROR(CheckOps());
@@ -240,6 +241,8 @@ class Importer {
 
 }  // namespace
 
-Status ImportGraphDef(const GraphDef& def, Graph& graph) { return Importer(def, graph).Run(); }
+Status ImportGraphDef(const GraphDef& def, Graph& graph, ProtoBudget budget) {
+  return Importer(def, graph, budget).Run();
+}
 
 }  // namespace millrace

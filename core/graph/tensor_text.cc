@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
+#include "core/framework/bool_bytes.h"
 #include "core/graph/attr_text.h"
 
 namespace millrace {
@@ -125,6 +126,7 @@ StatusOr<Tensor> FromBytes(TextCursor& cursor, DType dtype, const Shape& shape,
   StatusOr<Tensor> tensor = Tensor::Allocate(HostAllocator(), dtype, shape);
   if (!tensor.ok()) return cursor.Error(tensor.status().message());
   if (size > 0) std::memcpy(tensor->mutable_raw_data(), bytes.data(), size);
+  NormalizeBools(*tensor);
   return tensor;
 }
 

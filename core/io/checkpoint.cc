@@ -14,6 +14,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kIndexSuffix[] = ".index";
+// No manifest is deeper, and functions that copy or write JSON are recursive.
+constexpr int kMaxDepth = 8;
 constexpr char kFormat[] = "millrace-checkpoint-1";
 
 std::string DataPath(const std::string& prefix, int file, int files) {
@@ -35,12 +37,18 @@ StatusOr<Json> ReadIndex(FileSystem& files, const std::string& prefix) {
   const std::string path = prefix + kIndexSuffix;
   if (!files.Exists(path)) return NotFound("there is no checkpoint '", prefix, "' (no ", path, ")");
   MR_ASSIGN_OR_RETURN(std::string text, ReadFile(files, path));
-  Json outer = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!outer.is_object() || !outer.contains("crc32c") || !outer["crc32c"].is_number_unsigned() ||
-      !outer.contains("manifest") || !outer["manifest"].is_object()) {
+  bool too_deep = false;
+  const auto bound_depth = [&too_deep](int depth, Json::parse_event_t, const Json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return depth <= kMaxDepth;
+  };
+  Json outer = Json::parse(text, bound_depth, /*allow_exceptions=*/false);
+  if (too_deep || !outer.is_object() || !outer.contains("crc32c") ||
+      !outer["crc32c"].is_number_unsigned() || !outer.contains("manifest") ||
+      !outer["manifest"].is_object()) {
     return DataLoss(path, ": no checkpoint manifest: it is truncated or altered");
   }
-  Json index = outer["manifest"];
+  Json index = std::move(outer["manifest"]);
   if (Crc32c(Dump(index)) != outer["crc32c"].get<uint64_t>()) {
     return DataLoss(path, ": its checksum does not fit: it was altered");
   }
@@ -157,7 +165,8 @@ StatusOr<std::string> LatestCheckpoint(FileSystem& files, const std::string& fol
     const std::string middle =
         file.substr(start.size(), file.size() - start.size() - (sizeof(kIndexSuffix) - 1));
     int64_t step = 0;
-    if (absl::SimpleAtoi(middle, &step)) latest = std::max(latest, step);
+    // Spelled otherwise (" 7", "007"), it would be another file than the one that is named below.
+    if (absl::SimpleAtoi(middle, &step) && StrCat(step) == middle) latest = std::max(latest, step);
   }
   if (latest < 0) {
     return NotFound("there is no checkpoint '", name, "-<step>' in '", folder, "'");

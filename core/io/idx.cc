@@ -15,13 +15,17 @@ namespace {
 constexpr size_t kMaxBytes = size_t{2} << 30;
 
 StatusOr<std::string> Gunzip(absl::string_view bytes, absl::string_view place) {
+  if (bytes.size() > kMaxBytes) {
+    return DataLoss(place, ": ", bytes.size(), " bytes are more than the ", kMaxBytes,
+                    " that are supported");
+  }
   z_stream stream{};
   // 15 bits of window, +16: gzip framing.
   if (inflateInit2(&stream, 15 + 16) != Z_OK) return Internal("zlib cannot start");
   std::string out;
   std::vector<char> chunk(1 << 20);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(std::min<size_t>(bytes.size(), kMaxBytes));
+  stream.avail_in = static_cast<uInt>(bytes.size());
   int code = Z_OK;
   while (code == Z_OK && out.size() <= kMaxBytes) {
     stream.next_out = reinterpret_cast<Bytef*>(chunk.data());
@@ -32,7 +36,10 @@ StatusOr<std::string> Gunzip(absl::string_view bytes, absl::string_view place) {
   }
   const size_t used = bytes.size() - stream.avail_in;
   inflateEnd(&stream);
-  if (code == Z_STREAM_END) return out;
+  if (code == Z_STREAM_END && used == bytes.size()) return out;
+  if (code == Z_STREAM_END) {
+    return DataLoss(place, ": ", bytes.size() - used, " bytes follow the end of the gzip data");
+  }
   if (out.size() > kMaxBytes) {
     return DataLoss(place, ": more than ", kMaxBytes, " bytes when unpacked");
   }

@@ -4,12 +4,17 @@
 #include <cstring>
 #include <set>
 
+#include "absl/strings/escaping.h"
+#include "core/framework/bool_bytes.h"
 #include "nlohmann/json.hpp"
 
 namespace millrace {
 namespace {
 
+// Written in the order of the tensors.
 using Json = nlohmann::ordered_json;
+// Read by name: an ordered one would take time quadratic in the number of names.
+using ParsedJson = nlohmann::json;
 
 // As the format's reference reader: no header is longer.
 constexpr uint64_t kMaxHeaderBytes = 100'000'000;
@@ -27,6 +32,12 @@ constexpr TypeName kTypes[] = {
     {DType::kBool, "BOOL"},
 };
 
+// Whether JSON can hold it: other bytes than UTF-8 are replaced.
+bool IsJsonString(const std::string& text) {
+  const std::string json = Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return ParsedJson::parse(json, nullptr, /*allow_exceptions=*/false) == text;
+}
+
 const char* NameOf(DType dtype) {
   for (const TypeName& t : kTypes) {
     if (t.dtype == dtype) return t.name;
@@ -41,8 +52,16 @@ DType TypeOf(const std::string& name) {
   return DType::kInvalid;
 }
 
-// One entry of the header, checked against the size of the data.
-StatusOr<Tensor> ParseTensor(const Json& entry, absl::string_view data) {
+// A tensor as the header has it.
+struct Entry {
+  std::string name;
+  DType dtype = DType::kInvalid;
+  Shape shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+StatusOr<Entry> ParseEntry(const ParsedJson& entry) {
   if (!entry.is_object() || !entry.contains("dtype") || !entry["dtype"].is_string() ||
       !entry.contains("shape") || !entry["shape"].is_array() || !entry.contains("data_offsets") ||
       !entry["data_offsets"].is_array() || entry["data_offsets"].size() != 2) {
@@ -52,28 +71,54 @@ StatusOr<Tensor> ParseTensor(const Json& entry, absl::string_view data) {
   const DType dtype = TypeOf(type_name);
   if (dtype == DType::kInvalid) return DataLoss("its dtype '", type_name, "' is unknown");
   std::vector<int64_t> dims;
-  for (const Json& dim : entry["shape"]) {
+  for (const ParsedJson& dim : entry["shape"]) {
     if (!dim.is_number_unsigned()) return DataLoss("its shape has an extent that is no count");
     dims.push_back(dim.get<int64_t>());
   }
   StatusOr<Shape> shape = Shape::Create(dims);
   if (!shape.ok()) return DataLoss("its shape is refused: ", shape.status().message());
-  for (const Json& offset : entry["data_offsets"]) {
+  for (const ParsedJson& offset : entry["data_offsets"]) {
     if (!offset.is_number_unsigned()) return DataLoss("its data_offsets are no counts");
   }
   const uint64_t begin = entry["data_offsets"][0].get<uint64_t>();
   const uint64_t end = entry["data_offsets"][1].get<uint64_t>();
-  if (begin > end || end > data.size()) {
-    return DataLoss("its bytes [", begin, ",", end, ") are not within the ", data.size(),
-                    " bytes of data: the file is truncated or altered");
-  }
+  if (begin > end) return DataLoss("its bytes [", begin, ",", end, ") end before they begin");
   const uint64_t expected = static_cast<uint64_t>(shape->num_elements()) * SizeOf(dtype);
   if (end - begin != expected) {
     return DataLoss("it has ", end - begin, " bytes, but ", Name(dtype), shape->ToString(),
                     " needs ", expected);
   }
-  MR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), dtype, *shape));
-  if (expected > 0) std::memcpy(tensor.mutable_raw_data(), data.data() + begin, expected);
+  return Entry{"", dtype, *shape, begin, end};
+}
+
+// That the tensors' bytes are the data, without gaps and each byte of one tensor: else a small file
+// could name its data many times, and take much memory.
+Status CheckRanges(std::vector<const Entry*> entries, size_t size) {
+  std::sort(entries.begin(), entries.end(), [](const Entry* a, const Entry* b) {
+    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
+  });
+  uint64_t at = 0;
+  for (const Entry* entry : entries) {
+    if (entry->begin != at) {
+      return DataLoss("tensor '", entry->name, "': its bytes begin at ", entry->begin,
+                      ", but those before end at ", at);
+    }
+    if (entry->end > size) {
+      return DataLoss("tensor '", entry->name, "': its bytes [", entry->begin, ",", entry->end,
+                      ") are not within the ", size,
+                      " bytes of data: the file is truncated or altered");
+    }
+    at = entry->end;
+  }
+  if (at == size) return absl::OkStatus();
+  return DataLoss("its last ", size - at, " bytes belong to no tensor");
+}
+
+StatusOr<Tensor> ReadTensor(const Entry& entry, absl::string_view data) {
+  MR_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(HostAllocator(), entry.dtype, entry.shape));
+  const size_t size = entry.end - entry.begin;
+  if (size > 0) std::memcpy(tensor.mutable_raw_data(), data.data() + entry.begin, size);
+  NormalizeBools(tensor);
   return tensor;
 }
 
@@ -86,6 +131,9 @@ StatusOr<std::string> WriteSafetensors(const NamedTensors& tensors,
   uint64_t offset = 0;
   std::set<std::string> names = {kMetadataKey};
   for (const auto& [name, tensor] : tensors) {
+    if (!IsJsonString(name)) {
+      return InvalidArgument("tensor '", absl::CHexEscape(name), "': its name is not UTF-8");
+    }
     if (!names.insert(name).second) return InvalidArgument("tensor '", name, "' is there twice");
     const char* type = NameOf(tensor.dtype());
     if (type == nullptr) {
@@ -121,10 +169,12 @@ StatusOr<Safetensors> ParseSafetensors(absl::string_view bytes, absl::string_vie
                     " follow");
   }
   const char* text = bytes.data() + 8;
-  const Json header = Json::parse(text, text + header_size, nullptr, /*allow_exceptions=*/false);
+  const ParsedJson header =
+      ParsedJson::parse(text, text + header_size, nullptr, /*allow_exceptions=*/false);
   if (!header.is_object()) return DataLoss(place, ": its header is no JSON object");
   const absl::string_view data = bytes.substr(8 + header_size);
   Safetensors result;
+  std::vector<Entry> entries;
   for (const auto& [name, entry] : header.items()) {
     if (name == kMetadataKey) {
       if (!entry.is_object()) return DataLoss(place, ": its metadata is no JSON object");
@@ -134,9 +184,22 @@ StatusOr<Safetensors> ParseSafetensors(absl::string_view bytes, absl::string_vie
       }
       continue;
     }
-    StatusOr<Tensor> tensor = ParseTensor(entry, data);
-    if (!tensor.ok()) return Annotate(tensor.status(), StrCat(place, ": tensor '", name, "'"));
-    result.tensors[name] = *std::move(tensor);
+    StatusOr<Entry> parsed = ParseEntry(entry);
+    if (!parsed.ok()) return Annotate(parsed.status(), StrCat(place, ": tensor '", name, "'"));
+    parsed->name = name;
+    entries.push_back(*std::move(parsed));
+  }
+  std::vector<const Entry*> ranges;
+  for (const Entry& entry : entries) ranges.push_back(&entry);
+  if (const Status status = CheckRanges(std::move(ranges), data.size()); !status.ok()) {
+    return Annotate(status, place);
+  }
+  for (const Entry& entry : entries) {
+    StatusOr<Tensor> tensor = ReadTensor(entry, data);
+    if (!tensor.ok()) {
+      return Annotate(tensor.status(), StrCat(place, ": tensor '", entry.name, "'"));
+    }
+    result.tensors[entry.name] = *std::move(tensor);
   }
   return result;
 }

@@ -17,7 +17,8 @@ namespace millrace {
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 // The file's bytes, header padded with spaces so that data starts on a multiple of 8. Tensors in
-// the given order. InvalidArgument for a name twice or a dtype that the format lacks.
+// the given order. InvalidArgument for a name twice, one that is not UTF-8, or a dtype that the
+// format lacks.
 StatusOr<std::string> WriteSafetensors(const NamedTensors& tensors,
                                        const std::map<std::string, std::string>& metadata);
 
@@ -25,7 +26,8 @@ struct Safetensors {
   std::map<std::string, Tensor> tensors;
   std::map<std::string, std::string> metadata;
 };
-// DataLoss naming `place` and, where it is known, the tensor. Every length is checked.
+// DataLoss naming `place` and, where it is known, the tensor. Every length is checked, and that
+// each byte of data belongs to one tensor, so that these take no more memory than the file.
 StatusOr<Safetensors> ParseSafetensors(absl::string_view bytes, absl::string_view place);
 
 }  // namespace millrace

@@ -45,9 +45,8 @@ void RegisterArithmeticKernels(KernelRegistry& registry) {
   }
   AddBinary<functor::Sub, float, double, int32_t, int64_t, uint8_t, int8_t>(registry, "Sub");
   AddBinary<functor::Mul, float, double, int32_t, int64_t, uint8_t, int8_t>(registry, "Mul");
-  for (const char* op : {"Div", "RealDiv"}) {
-    AddBinary<functor::Div, float, double, int32_t, int64_t>(registry, op);
-  }
+  AddBinary<functor::Div, float, double, int32_t, int64_t>(registry, "Div");
+  AddBinary<functor::Div, float, double>(registry, "RealDiv");
   AddBinary<functor::DivNoNan, float, double>(registry, "DivNoNan");
   AddBinary<functor::FloorDiv, float, double, int32_t, int64_t>(registry, "FloorDiv");
   AddBinary<functor::FloorMod, float, double, int32_t, int64_t>(registry, "FloorMod");

@@ -67,8 +67,14 @@ TEST(ClusterSpecTest, NamesWhatIsWrong) {
       {"worker=a:0", "a port from 1 to 65535"},
       {"worker=a:65536", "a port from 1 to 65535"},
       {"worker=:80", "is not of the form host:port"},
+      {"worker=a: 80", "is not of the form host:port"},
+      {"worker=a:+80", "is not of the form host:port"},
+      {"worker=a:080", "is not of the form host:port"},
       {"worker=::1:80", "goes in brackets"},
       {"worker=a b:80", "a character that no host has"},
+      {"worker=[]:80", "a character that no host has"},
+      {"worker=[a[]:80", "a character that no host has"},
+      {"{\"w\": [\"a}:1\"]}", "a character that no host has"},
       {"worker=a:1;worker=b:1", "job 'worker' is there twice"},
       {"worker=a:1,a:1", "address a:1 belongs to /job:worker/task:0 and to /job:worker/task:1"},
       {"ps=a:1;worker=a:1", "address a:1 belongs to /job:ps/task:0 and to /job:worker/task:0"},
@@ -77,9 +83,11 @@ TEST(ClusterSpecTest, NamesWhatIsWrong) {
       {"job { name: 'w' }", "job 'w' has no tasks"},
       {"{", "is no JSON object"},
       {"{\"cluster\": []}", "'cluster' is no JSON object"},
-      {"{\"cluster\": {\"w\": [1]}}", "/job:w/task:0: the address is no string: 1"},
+      {"{\"cluster\": {\"w\": [1]}}",
+       "/job:w/task:0: the address is no string, but of type number"},
       {"{\"w\": 1}", "job 'w' is neither a list of addresses nor an object"},
       {"{\"w\": {\"x\": \"a:1\"}}", "job 'w': 'x' is not a task number"},
+      {"{\"w\": {\"0\": \"a:1\", \"00\": \"b:1\"}}", "job 'w': '00' is not a task number"},
       {"{\"w\": [\"a:1\"], \"w\": [\"b:1\"]}", "'w' is there twice"},
       {"{\"cluster\": {\"w\": [\"a:1\"], \"w\": [\"b:1\"]}}", "'w' is there twice"},
       {"{\"cluster\": {}}", "names no job"},
@@ -89,6 +97,13 @@ TEST(ClusterSpecTest, NamesWhatIsWrong) {
     EXPECT_EQ(spec.status().code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(std::string(spec.status().message()), HasSubstr(message)) << text;
   }
+}
+
+// To write such a value into a message takes a function that calls itself for each level.
+TEST(ClusterSpecTest, DeepValuesAreRefused) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const Status status = ClusterSpec::Parse("{\"w\": [" + deep + "]}").status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("no string, but of type array"));
 }
 
 TEST(ClusterSpecTest, AddJobLeavesTheSpecAsItWasOnError) {

@@ -22,6 +22,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int kMaxDepth = 64;  // far above what our files have
+
 constexpr absl::string_view kIndexSuffix = ".index";
 
 bool LooksLikeIdx(absl::string_view bytes) {
@@ -59,7 +61,14 @@ std::string DescribeSummary(const Json& summary) {
 
 StatusOr<std::string> DescribeJson(FileSystem& files, const std::string& path,
                                    const std::string& text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  // Values are written out by recursion, which the stack must hold.
+  bool too_deep = false;
+  const auto bound_depth = [&too_deep](int depth, Json::parse_event_t, const Json&) {
+    too_deep = too_deep || depth > kMaxDepth;
+    return !too_deep;
+  };
+  const Json json = Json::parse(text, bound_depth, /*allow_exceptions=*/false);
+  if (too_deep) return DataLoss(path, ": JSON nested deeper than ", kMaxDepth);
   if (json.is_discarded()) return DataLoss(path, ": damaged or truncated JSON");
   if (json.contains("manifest")) {
     return DescribeCheckpoint(files, std::string(absl::StripSuffix(path, kIndexSuffix)));

@@ -59,6 +59,9 @@ TEST(DeviceNameTest, RefusesAndSaysWhere) {
       {"/device:CPU:0:1", "'device:CPU:0:1'"},
       {"/device:CPU:", "'device:CPU:'"},
       {"/cpu", "'cpu'"},
+      {"/task:1 /cpu:0", "'task:1 '"},
+      {"/task:+1", "'task:+1'"},
+      {"/cpu:0\n", "'cpu:0\n'"},
   };
   for (const ParseCase& c : cases) {
     const Status status = DeviceName::Parse(c.text).status();

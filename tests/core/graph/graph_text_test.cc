@@ -141,6 +141,12 @@ TEST(GraphTextTest, NestingIsLimited) {
   for (int i = 0; i < 100'000; ++i) text += "{a=func:f";
   EXPECT_THAT(GraphFromText(text, TestOps()).status().message(),
               HasSubstr("functions are nested too deeply"));
+  // As deep as the wire form has them, and no deeper: else they could not be written out.
+  for (const int depth : {15, 16}) {
+    text = "c = Call() {Tin=[], Tout=[], f=f";
+    for (int i = 0; i < depth; ++i) text += "{a=func:f";
+    EXPECT_EQ(GraphFromText(text + std::string(depth, '}') + "}", TestOps()).ok(), depth < 16);
+  }
   text = "c = NoOp() {_a=" + std::string(100'000, '[');
   EXPECT_FALSE(GraphFromText(text, TestOps()).ok());
 }
@@ -178,6 +184,14 @@ TEST(GraphTextTest, TensorsAreExact) {
     EXPECT_TRUE(read->node(0)->attrs() == graph.node(0)->attrs()) << text;
     EXPECT_EQ(GraphToText(*read), text);
   }
+}
+
+// Any other byte in a bool is undefined behaviour to look at.
+TEST(GraphTextTest, BoolsAreZeroOrOne) {
+  const Graph graph = ParseOrFail("n = NoOp() {_t=tensor(bool[3]: base64 AAL/)}", TestOps());
+  const Tensor tensor = graph.Find("n")->attrs().Get<Tensor>("_t").value();
+  const auto* values = static_cast<const uint8_t*>(tensor.raw_data());
+  EXPECT_EQ(std::vector<int>(values, values + 3), (std::vector<int>{0, 1, 1}));
 }
 
 TEST(GraphTextTest, LinesComeInTopologicalOrder) {

@@ -94,7 +94,9 @@ TEST_F(CheckpointTest, WithoutItsIndexThereIsNone) {
 TEST_F(CheckpointTest, TheLatestIsByNumberNotByName) {
   ASSERT_TRUE(WriteCheckpoint(*files_, "run/checkpoint-10", Tensors(), {}).ok());
   ASSERT_TRUE(WriteCheckpoint(*files_, "run/checkpoint-9", Tensors(), {}).ok());
-  ASSERT_TRUE(WriteFile(*files_, "run/checkpoint-x.index", "").ok());
+  for (const char* name : {"x", "011", " 12", "+13"}) {
+    ASSERT_TRUE(WriteFile(*files_, StrCat("run/checkpoint-", name, ".index"), "").ok());
+  }
   EXPECT_EQ(LatestCheckpoint(*files_, "run", "checkpoint").value(), "run/checkpoint-10");
 }
 
@@ -106,12 +108,22 @@ TEST_F(CheckpointTest, TheManifestListsTensors) {
   EXPECT_EQ((*list)[0].shape, (Shape{2, 2}));
 }
 
+// Functions that copy or write JSON call themselves for each level.
+TEST_F(CheckpointTest, ADeepManifestIsDataLoss) {
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  const std::string index = StrCat(R"({"crc32c": 1, "manifest": {"format": )", deep, "}}");
+  ASSERT_TRUE(WriteFile(*files_, kIndex, index).ok());
+  EXPECT_EQ(Read().code(), absl::StatusCode::kDataLoss);
+}
+
+std::string SafetensorsFile(const std::string& header, const std::string& data) {
+  std::string bytes;
+  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> (8 * i)));
+  return bytes + header + data;
+}
+
 TEST(SafetensorsTest, RefusesHostileHeaders) {
-  auto file = [](const std::string& header, const std::string& data) {
-    std::string bytes;
-    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<char>(header.size() >> (8 * i)));
-    return bytes + header + data;
-  };
+  const auto file = SafetensorsFile;
   const std::string eight(8, '\0');
   const std::string kCases[] = {
       "",
@@ -127,11 +139,50 @@ TEST(SafetensorsTest, RefusesHostileHeaders) {
       file(R"({"x": {"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})", eight),
       file(R"({"x": {"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8]}})", eight),
       file(R"({"__metadata__": {"a": 1}})", eight),
+      // Bytes of two tensors, of none in between, and of none at the end.
+      file(R"({"x": {"dtype":"F32","shape":[2],"data_offsets":[0,8]},
+               "y": {"dtype":"F32","shape":[2],"data_offsets":[0,8]}})",
+           eight),
+      file(R"({"x": {"dtype":"U8","shape":[5],"data_offsets":[0,5]},
+               "y": {"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+           eight),
+      file(R"({"x": {"dtype":"U8","shape":[3],"data_offsets":[0,3]},
+               "y": {"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+           eight),
+      file(R"({"x": {"dtype":"U8","shape":[7],"data_offsets":[0,7]}})", eight),
   };
   for (const std::string& bytes : kCases) {
     EXPECT_EQ(ParseSafetensors(bytes, "f").status().code(), absl::StatusCode::kDataLoss)
         << bytes.substr(std::min<size_t>(8, bytes.size()));
   }
+}
+
+// Any other byte in a bool is undefined behaviour to look at.
+TEST(SafetensorsTest, BoolsAreZeroOrOne) {
+  const std::string bytes = SafetensorsFile(
+      R"({"b": {"dtype":"BOOL","shape":[3],"data_offsets":[0,3]}})", std::string("\0\2\xff", 3));
+  const StatusOr<Safetensors> read = ParseSafetensors(bytes, "f");
+  ASSERT_TRUE(read.ok()) << read.status();
+  const auto* values = static_cast<const uint8_t*>(read->tensors.at("b").raw_data());
+  EXPECT_EQ(std::vector<int>(values, values + 3), (std::vector<int>{0, 1, 1}));
+}
+
+TEST(SafetensorsTest, AHundredThousandNamesTakeNoTime) {
+  std::string header = "{";
+  for (int i = 0; i < 100'000; ++i) {
+    absl::StrAppend(&header, i == 0 ? "" : ",", "\"", i,
+                    R"(": {"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  }
+  const StatusOr<Safetensors> read = ParseSafetensors(SafetensorsFile(header + "}", ""), "f");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->tensors.size(), 100'000u);
+}
+
+// In JSON they would be other names, perhaps the same for two tensors.
+TEST(SafetensorsTest, RefusesNamesThatAreNoUtf8) {
+  const Tensor x = Tensor::Scalar(1.0F);
+  EXPECT_EQ(WriteSafetensors({{"a\xff", x}}, {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(SafetensorsTest, RefusesANameTwice) {

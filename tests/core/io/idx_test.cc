@@ -71,6 +71,7 @@ TEST(IdxTest, RefusesMalformedFilesByPlace) {
       {"rank", Bytes({0, 0, 8, 200}) + std::string(800, '\1'), "f: "},
       {"overflow", Bytes({0, 0, 14, 3}) + std::string(12, '\xff'), "f: "},
       {"cut gzip", zipped.substr(0, zipped.size() - 6), "damaged or truncated gzip"},
+      {"long gzip", zipped + "x", "1 bytes follow the end of the gzip data"},
       {"bad gzip", zipped.substr(0, 12) + "garbage" + zipped.substr(19), "gzip data"},
   };
   for (const Case& c : kCases) {

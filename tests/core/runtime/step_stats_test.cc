@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "gtest/gtest.h"
 #include "tests/core/runtime/test_program.h"
@@ -60,8 +61,13 @@ TEST(ChromeTraceTest, EventsOfALaneNeverOverlap) {
   const Json json = Json::parse(text);
   std::map<std::pair<int, int>, int64_t> ends;
   std::map<std::string, int> names;
+  std::set<int> sort_indices;  // devices one after the other, each with its lanes in order
   int events = 0;
   for (const Json& event : json["traceEvents"]) {
+    if (event["name"] == "thread_sort_index") {
+      EXPECT_TRUE(sort_indices.insert(event["args"]["sort_index"].get<int>()).second);
+      continue;
+    }
     if (event["ph"] == "M") names[event["args"]["name"]]++;
     if (event["ph"] != "X") continue;
     ++events;
@@ -71,6 +77,7 @@ TEST(ChromeTraceTest, EventsOfALaneNeverOverlap) {
   }
   EXPECT_EQ(events, 6);
   EXPECT_EQ(ends.size(), 4);
+  EXPECT_EQ(sort_indices, (std::set<int>{0, 1, 2, 10'000}));
   EXPECT_EQ(names, (std::map<std::string, int>{{"/job:a/task:0", 1},
                                                {"/job:b/task:0", 1},
                                                {"CPU:0", 2},

@@ -1,8 +1,8 @@
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "core/graph/graph_text.h"
 #include "core/graph/verify.h"
@@ -106,6 +106,237 @@ TEST(DataParallelProgramTest, TheWholeTextOfALinearModel) {
   const StatusOr<Program> program = RewriteText(kLinear, {{"x"}, {"loss", "y"}, {"u"}}, {{5, 2}});
   ASSERT_TRUE(program.ok()) << program.status();
   EXPECT_EQ(Shortened(*program), kLinearProgram);
+}
+
+TEST(DataParallelProgramTest, EqualInputsGiveEqualPrograms) {
+  const StepSignature signature = {{"x"}, {"loss"}, {"u"}};
+  EXPECT_EQ(RewriteText(kLinear, signature, {{8, 2}})->ToText(),
+            RewriteText(kLinear, signature, {{8, 2}})->ToText());
+}
+
+TEST(DataParallelProgramTest, NodesSayWhyTheyAreWhereTheyAre) {
+  const StatusOr<Program> program = RewriteText(kLinear, {{"x"}, {"loss"}, {"u"}}, {{4, 2}});
+  ASSERT_TRUE(program.ok()) << program.status();
+  auto reason = [&](const char* node) {
+    return program->graph.Find(node)->attrs().GetOr(kRequestReasonAttr, std::string());
+  };
+  EXPECT_EQ(reason("replica_0/x"), "replica 0 of 2: its rows of the batch");
+  EXPECT_EQ(reason("replica_1/y"), "replica 1 of 2: reads its part (S(0)) of 'x'");
+  EXPECT_EQ(reason("replica_0/two"), "replica 0's own copy of a constant: nothing to send");
+  EXPECT_EQ(reason("v"), "variables live on the parameter server");
+  EXPECT_EQ(reason("w"), "read where the variable lives");
+  EXPECT_EQ(reason("u"), "updated where the variable lives");
+  EXPECT_EQ(reason("g/sum_over_replicas"), "put together from 2 replicas, beside the variables");
+}
+
+TEST(DataParallelProgramTest, OneReplicaNeedsNeitherSumsNorJoins) {
+  DataParallelPsOptions options = TwoWorkers();
+  options.replica_devices.resize(1);
+  const StatusOr<Program> program =
+      RewriteText(kLinear, {{"x"}, {"loss", "y"}, {"u"}}, {{5, 2}}, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->ToText().find("AddN"), std::string::npos);
+  EXPECT_EQ(program->ToText().find("ConcatV2"), std::string::npos);
+}
+
+// Lines that a program must hold, and one that it must not.
+struct LineCase {
+  const char* name;
+  const char* graph;
+  StepSignature step;
+  std::vector<Shape> shapes;
+  std::vector<std::string> lines;
+  const char* absent;
+};
+
+void ExpectLines(const LineCase& c) {
+  const StatusOr<Program> program = RewriteText(c.graph, c.step, c.shapes);
+  ASSERT_TRUE(program.ok()) << c.name << ": " << program.status();
+  const std::string text = Shortened(*program);
+  for (const std::string& line : c.lines) {
+    EXPECT_NE(text.find(line + "\n"), std::string::npos) << c.name << ": " << line << "\n" << text;
+  }
+  if (c.absent[0] == '\0') return;
+  EXPECT_EQ(text.find(c.absent), std::string::npos) << c.name << ": " << c.absent << "\n" << text;
+}
+
+TEST(DataParallelProgramTest, SingleLines) {
+  const LineCase cases[] = {
+      {"shape operands are localised",
+       R"(x = Placeholder() {dtype=float, shape=[?,2,3]}
+          s = Const() {dtype=int32, value=tensor(int32[2]: 5 6)}
+          y = Reshape(x, s))",
+       {{"x"}, {"y"}, {}},
+       {{5, 2, 3}},
+       {"replica_0/y/local_1 = Const() {dtype=int32, value=tensor(int32[2]: 2 6)} "
+        "@/job:worker/task:0",
+        "replica_1/y/local_1 = Const() {dtype=int32, value=tensor(int32[2]: 3 6)} "
+        "@/job:worker/task:1"},
+       ""},
+      {"rows of a constant are cut from each replica's copy",
+       R"(x = Placeholder() {dtype=float, shape=[?]}
+          c = Const() {dtype=float, value=tensor(float[4]: 1 2 3 4)}
+          y = Mul(x, c))",
+       {{"x"}, {"y"}, {}},
+       {{4}},
+       {"replica_1/c/rows/begin = Const() {dtype=int64, value=tensor(int64[1]: 2)} "
+        "@/job:worker/task:1",
+        "replica_1/c/rows = Slice(replica_1/c, replica_1/c/rows/begin, replica_1/c/rows/size) "
+        "@/job:worker/task:1"},
+       "\nc = Const"},
+      {"rows of a drawn mask are cut where it is drawn",
+       R"(x = Placeholder() {dtype=float, shape=[?]}
+          s = Shape(x)
+          m = RandomUniform(s) {dtype=float}
+          y = Mul(x, m))",
+       {{"x"}, {"y"}, {}},
+       {{4}},
+       {"m = RandomUniform(s/folded) {dtype=float} @/job:ps",
+        "replica_1/m/rows = Slice(m, replica_1/m/rows/begin, replica_1/m/rows/size) @/job:ps"},
+       ""},
+      {"what every replica has is not sent to and fro",
+       R"(x = Placeholder() {dtype=float, shape=[?]}
+          a = Const() {dtype=int32, value=tensor(int32[1]: 0)}
+          loss = Sum(x, a)
+          one = OnesLike(loss)
+          two = Const() {dtype=float, value=tensor(float[]: 2)}
+          half = RealDiv(one, two)
+          y = Mul(x, half))",
+       {{"x"}, {"y"}, {}},
+       {{4}},
+       {"replica_1/half = RealDiv(replica_1/one, replica_1/two) @/job:worker/task:1"},
+       "\nhalf = "},
+      {"scalars are not split",
+       R"(x = Placeholder() {dtype=float, shape=[?]}
+          k = Placeholder() {dtype=float, shape=[]}
+          y = Mul(x, k))",
+       {{"x", "k"}, {"y"}, {}},
+       {{4}, {}},
+       {"# feed 'k' -> k", "replica_0/y = Mul(replica_0/x, k) @/job:worker/task:0"},
+       ""},
+      {"a whole value keeps the device that it asks for, and updates follow their variable",
+       R"(g = Placeholder() {dtype=float, shape=[]}
+          v = VarHandleOp() {dtype=float, shape=[], shared_name="v"} @/job:ps/task:1
+          u = AssignAddVariableOp(v, g))",
+       {{"g"}, {}, {"u"}},
+       {{}},
+       {"u = AssignAddVariableOp(v, g) @/job:ps/task:1", "# layout v: B @/job:ps/task:1"},
+       ""},
+      {"colocations are kept among copies of one kind",
+       R"(x = Placeholder() {dtype=float, shape=[?]}
+          y = Neg(x)
+          z = Tanh(x) {_class=["loc:@y"]})",
+       {{"x"}, {"z", "y"}, {}},
+       {{4}},
+       {"replica_1/z = Tanh(replica_1/x) {_class=[\"loc:@replica_1/y\"]} @/job:worker/task:1"},
+       ""},
+      {"control inputs are of the same replica, or of all",
+       R"(x = Placeholder() {dtype=float, shape=[?]}
+          y = Neg(x)
+          z = Tanh(x, ^y)
+          n = NoOp(^z))",
+       {{"x"}, {}, {"n"}},
+       {{4}},
+       {"replica_1/z = Tanh(replica_1/x, ^replica_1/y) @/job:worker/task:1",
+        "n = NoOp(^replica_0/z, ^replica_1/z) @/job:ps"},
+       ""},
+  };
+  for (const LineCase& c : cases) ExpectLines(c);
+}
+
+struct ErrorCase {
+  const char* graph;
+  StepSignature step;
+  std::vector<Shape> shapes;  // fewer than the feeds: the others are not specialised
+  const char* message;
+};
+
+TEST(DataParallelProgramTest, WhatCannotBeSplitIsRefusedByName) {
+  constexpr char kTwo[] =
+      R"(k = Placeholder() {dtype=float, shape=[]}
+         x = Placeholder() {dtype=float, shape=[?]}
+         z = Placeholder() {dtype=float, shape=[?]}
+         a = Neg(x)
+         b = Neg(z))";
+  const ErrorCase cases[] = {
+      {kTwo, {{"x"}, {"a"}, {}}, {}, "feed 'x' has shape [?]: its leading extent must be known"},
+      // The scalar that is fed first is not what the others are compared with.
+      {kTwo,
+       {{"k", "x", "z"}, {"a", "b"}, {}},
+       {{}, {4}, {3}},
+       "feed 'z' has 3 rows, but feed 'x' has 4"},
+      {kTwo, {{"x"}, {"a"}, {}}, {{1}}, "feed 'x' has 1 rows, fewer than the 2 replicas"},
+      {R"(x = Placeholder() {dtype=int32, shape=[?]}
+          a = Const() {dtype=int32, value=tensor(int32[1]: 0)}
+          y = Mean(x, a))",
+       {{"x"}, {"y"}, {}},
+       {{4}},
+       "splitting Mean 'y': a mean of dtype int32 cannot be split"},
+  };
+  for (const ErrorCase& c : cases) {
+    const Status status = RewriteText(c.graph, c.step, c.shapes).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << c.message;
+    EXPECT_NE(status.message().find(c.message), std::string::npos) << status;
+  }
+}
+
+// Folding is what settles shapes; without it a Shape is left.
+TEST(DataParallelProgramTest, AShapeLeftAlongTheSplitDimensionIsRefusedByName) {
+  StatusOr<Graph> graph = GraphFromText(
+      R"(x = Placeholder() {dtype=float, shape=[4]}
+         s = Shape(x))",
+      AllOps());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const StepSignature signature = {{"x"}, {"s"}, {}};
+  const StatusOr<PrunedGraph> pruned = Prune(*graph, signature);
+  const Status status =
+      NewDataParallelPs(TwoWorkers()).value()->Rewrite(*pruned, signature).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("Shape 's': shape unresolved along a split dimension"),
+            std::string::npos)
+      << status;
+}
+
+TEST(DataParallelProgramTest, OnlyTheNamedFeedsAreSplit) {
+  DataParallelPsOptions options = TwoWorkers();
+  options.split_feeds = {"x:0"};
+  const StatusOr<Program> program = RewriteText(
+      R"(x = Placeholder() {dtype=float, shape=[?,3]}
+         k = Placeholder() {dtype=float, shape=[3]}
+         y = Mul(x, k))",
+      {{"x", "k"}, {"y"}, {}}, {{4, 3}, {3}}, options);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->feeds[0].pieces.size(), 2u);
+  EXPECT_EQ(program->feeds[1].dim, -1);
+  EXPECT_EQ(program->feeds[1].pieces.size(), 1u);
+}
+
+TEST(DataParallelOptionsTest, DevicesAreChecked) {
+  DataParallelPsOptions options;
+  EXPECT_EQ(NewDataParallelPs(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options = TwoWorkers();
+  options.replica_devices[1] = "/jub:worker";
+  EXPECT_EQ(NewDataParallelPs(options).status().code(), absl::StatusCode::kInvalidArgument);
+  options = TwoWorkers();
+  options.variable_device = "ps";
+  EXPECT_EQ(NewDataParallelPs(options).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+// Of the processor, so that other programs on the machine do not count.
+TEST(DataParallelLargeTest, TenThousandNodesTakeLessThanASecond) {
+  std::string text = "x0 = Placeholder() {dtype=float, shape=[8,4]}\n";
+  for (int i = 0; i < 10'000; ++i) absl::StrAppend(&text, "x", i + 1, " = Neg(x", i, ")\n");
+  StatusOr<Graph> graph = GraphFromText(text, AllOps());
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const StepSignature signature = {{"x0"}, {"x10000"}, {}};
+  const StatusOr<PrunedGraph> pruned = Prune(*graph, signature);
+  ASSERT_TRUE(pruned.ok()) << pruned.status();
+  const std::unique_ptr<Strategy> strategy = NewDataParallelPs(TwoWorkers()).value();
+  const std::clock_t start = std::clock();
+  const StatusOr<Program> program = strategy->Rewrite(*pruned, signature);
+  EXPECT_LT(static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC, 1);
+  ASSERT_TRUE(program.ok()) << program.status();
+  EXPECT_EQ(program->graph.num_nodes(), 2 * 10'001 + 2);
 }
 
 }  // namespace
