@@ -78,6 +78,18 @@ Value RandomNormal(Value shape, DType dtype, uint64_t seed,
 Value TruncatedNormal(Value shape, DType dtype, uint64_t seed,
                       SourceLocation where = SourceLocation::Current());
 
+// The same draws as functions of their arguments alone: `seed` is an int32 or int64 vector of a
+// stream and a place in it, such as the number of a step. For what must come out the same in a run
+// that is begun or resumed on servers which have run others.
+Value StatelessRandomUniform(Value shape, Value seed, DType dtype,
+                             SourceLocation where = SourceLocation::Current());
+Value StatelessRandomNormal(Value shape, Value seed, DType dtype,
+                            SourceLocation where = SourceLocation::Current());
+Value StatelessTruncatedNormal(Value shape, Value seed, DType dtype,
+                               SourceLocation where = SourceLocation::Current());
+// A stream for these: unrelated ones for different seeds or names; the same in every build.
+int64_t RandomStream(uint64_t seed, absl::string_view name);
+
 }  // namespace millrace
 
 #endif  // OPS_ARRAY_OPS_H_

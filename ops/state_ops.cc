@@ -36,6 +36,16 @@ Operation Update(absl::string_view op, int handles, absl::Span<const Value> inpu
 Value VariableHandle(GraphBuilder& builder, absl::string_view name, DType dtype, Shape shape,
                      SourceLocation where) {
   const std::string shared_name = StrCat(builder.CurrentScope(), name);
+  // Handles of one name would share storage, and nothing would order what is done by the one with
+  // what is done by the other.
+  const Node* known = builder.graph().Find(shared_name);
+  if (known != nullptr && known->op().Has(Trait::kVariable)) {
+    builder.Fail(InvalidArgument("variable '", shared_name, "' was made already, at ",
+                                 known->location().file, ":", known->location().line,
+                                 ": choose another name or a name scope"),
+                 where);
+    return Value(&builder, Port{});
+  }
   return builder.AddOne("VarHandleOp", {},
                         {{"dtype", dtype}, {"shape", shape}, {"shared_name", shared_name}}, where,
                         name);
@@ -140,10 +150,11 @@ ShardingFn UpdateSharding(UpdateInputs inputs) {
   };
 }
 
-OpDef Assignment(const char* name) {
+// `dtypes`: of the variable, as an attribute of an op signature.
+OpDef Assignment(const char* name, const char* dtypes) {
   const UpdateInputs inputs{1, {1}};
   OpDef op(name);
-  op.Input("resource: resource").Input("value: dtype").Attr("dtype: type");
+  op.Input("resource: resource").Input("value: dtype").Attr(dtypes);
   op.Shape(UpdateShape(inputs)).Sharding(UpdateSharding(inputs));
   op.NotDifferentiable("it has no outputs");
   op.Traits({Trait::kStateful, Trait::kWritesVariable});
@@ -232,11 +243,13 @@ void RegisterStateOps(OpRegistry& registry) {
                    .NotDifferentiable("its output is boolean")
                    .Traits({Trait::kStateful, Trait::kCheap})
                    .Doc("Whether a variable has a value."));
-  registry.Add(Assignment("AssignVariableOp")
+  registry.Add(Assignment("AssignVariableOp", "dtype: type")
                    .Attr("validate_shape: bool = false")
                    .Doc("The variable gets the value."));
-  registry.Add(Assignment("AssignAddVariableOp").Doc("The variable grows by the value."));
-  registry.Add(Assignment("AssignSubVariableOp").Doc("The variable shrinks by the value."));
+  constexpr char kSummed[] = "dtype: {float, double, int32, int64}";
+  registry.Add(Assignment("AssignAddVariableOp", kSummed).Doc("The variable grows by the value."));
+  registry.Add(
+      Assignment("AssignSubVariableOp", kSummed).Doc("The variable shrinks by the value."));
   RegisterOptimizerUpdates(registry);
   registry.Add(OpDef("NoOp")
                    .Shape(NoOutputs)

@@ -12,7 +12,8 @@ namespace millrace {
 class OpRegistry;
 void RegisterStateOps(OpRegistry& registry);
 
-// The handle of the variable `name` (its resource's shared name; scopes apply).
+// The handle of the variable `name` (its resource's shared name; scopes apply). A second one of
+// that name is refused.
 Value VariableHandle(GraphBuilder& builder, absl::string_view name, DType dtype, Shape shape,
                      SourceLocation where = SourceLocation::Current());
 // Its value in this step, before later updates.

@@ -1,14 +1,15 @@
 #include "python_free_api/dataset.h"
 
+#include <algorithm>
 #include <cstring>
-#include <deque>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
-#include "core/base/mutex.h"
 #include "core/io/idx.h"
+#include "python_free_api/prefetch.h"
 
 namespace millrace {
 
@@ -24,11 +25,17 @@ struct Dataset::Description {
   int prefetch = 0;
   Scheduler* scheduler = nullptr;
 
+  Status status;  // the first error of its making
+
   int64_t rows() const { return columns[0].shape().dim(0); }
-  int64_t shard_rows() const { return (rows() - shard_index + shard_count - 1) / shard_count; }
+  int64_t shard_rows() const {
+    return rows() <= shard_index ? 0 : (rows() - shard_index - 1) / shard_count + 1;
+  }
   int64_t elements() const {
+    if (!status.ok()) return 0;
     if (batch == 0) return shard_rows();
-    return drop_last ? shard_rows() / batch : (shard_rows() + batch - 1) / batch;
+    const int64_t full = shard_rows() / batch;
+    return drop_last || shard_rows() % batch == 0 ? full : full + 1;
   }
 };
 
@@ -37,12 +44,12 @@ namespace {
 // SplitMix64 (Steele et al. 2014): a stream of its own for each (seed, epoch).
 class Stream {
  public:
-  Stream(uint64_t seed, uint64_t epoch) : state_(seed * 0x9e3779b97f4a7c15 ^ epoch) {}
+  // Both are mixed: neighbouring seeds and epochs, as people choose them, have nothing in common.
+  Stream(uint64_t seed, uint64_t epoch) : state_(Mix(Mix(seed) + epoch)) {}
   uint64_t Next() {
-    uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
+    const uint64_t next = Mix(state_);
+    state_ += kStep;
+    return next;
   }
   // In [0, n), by the multiply-shift method; the bias of n / 2^64 is of no matter here.
   int64_t Below(int64_t n) {
@@ -51,6 +58,14 @@ class Stream {
   }
 
  private:
+  static constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
+  static uint64_t Mix(uint64_t state) {
+    uint64_t z = state + kStep;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+
   uint64_t state_;
 };
 
@@ -71,7 +86,7 @@ StatusOr<DatasetPosition> DatasetPosition::Parse(absl::string_view text) {
 
 namespace {
 
-// Gives the elements of a description one after the other. Not thread-safe.
+// Gives the elements of a description one after the other.
 template <typename Description>
 class PlainIterator final : public DatasetIterator {
  public:
@@ -84,16 +99,18 @@ class PlainIterator final : public DatasetIterator {
   }
 
   StatusOr<std::optional<Element>> Next() override {
+    if (!failed_.ok()) return failed_;
     if (d_->elements() == 0) return std::optional<Element>();
     if (d_->epochs > 0 && position_.epoch >= d_->epochs) return std::optional<Element>();
     if (order_epoch_ != position_.epoch) DrawOrder();
     const int64_t size = d_->batch == 0 ? 1 : d_->batch;
     const int64_t begin = position_.element * size;
-    const int64_t end = std::min(begin + size, static_cast<int64_t>(order_.size()));
+    const int64_t end = begin + std::min(size, static_cast<int64_t>(order_.size()) - begin);
     Element element;
     for (const Tensor& column : d_->columns) {
-      MR_ASSIGN_OR_RETURN(Tensor stacked, Stack(column, begin, end));
-      element.push_back(std::move(stacked));
+      StatusOr<Tensor> stacked = Stack(column, begin, end);
+      if (!stacked.ok()) return failed_ = stacked.status();
+      element.push_back(*std::move(stacked));
     }
     if (++position_.element == d_->elements()) {
       position_.element = 0;
@@ -114,8 +131,9 @@ class PlainIterator final : public DatasetIterator {
       for (int64_t i = d_->rows() - 1; i > 0; --i) std::swap(all[i], all[stream.Below(i + 1)]);
     }
     order_.clear();
-    for (int64_t i = d_->shard_index; i < d_->rows(); i += d_->shard_count) {
-      order_.push_back(all[i]);
+    int64_t row = d_->shard_index;
+    for (int64_t i = 0; i < d_->shard_rows(); ++i, row += d_->shard_count) {
+      order_.push_back(all[row]);
     }
   }
 
@@ -132,104 +150,17 @@ class PlainIterator final : public DatasetIterator {
     const size_t row = column.byte_size() / static_cast<size_t>(column.shape().dim(0));
     char* to = static_cast<char*>(stacked.mutable_raw_data());
     const char* from = static_cast<const char*>(column.raw_data());
-    for (int64_t i = begin; i < end; ++i, to += row) std::memcpy(to, from + order_[i] * row, row);
+    for (int64_t i = begin; row > 0 && i < end; ++i, to += row) {
+      std::memcpy(to, from + order_[i] * row, row);
+    }
     return stacked;
   }
 
   const std::shared_ptr<const Description> d_;
   DatasetPosition position_;
+  Status failed_;
   int64_t order_epoch_ = -1;
   std::vector<int64_t> order_;
-};
-
-// Lets a task of the scheduler make elements ahead. The state outlives the iterator while a task
-// runs.
-class PrefetchingIterator final : public DatasetIterator {
- public:
-  PrefetchingIterator(std::unique_ptr<DatasetIterator> source, int depth, Scheduler* scheduler)
-      : state_(std::make_shared<State>()) {
-    state_->position = source->position();
-    state_->source = std::move(source);
-    state_->depth = depth;
-    state_->scheduler = scheduler;
-    MutexLock lock(state_->mutex);
-    FillInBackground(state_);
-  }
-  ~PrefetchingIterator() override {
-    MutexLock lock(state_->mutex);
-    state_->abandoned = true;
-  }
-
-  StatusOr<std::optional<Element>> Next() override {
-    MutexLock lock(state_->mutex);
-    // Behind: rather make the element here than wait for a thread, of which there may be few.
-    if (state_->ready.empty() && !state_->filling) MakeOne(*state_);
-    while (state_->ready.empty()) state_->changed.Wait(state_->mutex);
-    Made made = std::move(state_->ready.front());
-    // The end and an error are given again and again.
-    if (made.element.ok() && made.element->has_value()) {
-      state_->ready.pop_front();
-      FillInBackground(state_);
-    }
-    state_->position = made.after;
-    return std::move(made.element);
-  }
-
-  DatasetPosition position() const override {
-    MutexLock lock(state_->mutex);
-    return state_->position;
-  }
-
- private:
-  struct Made {
-    StatusOr<std::optional<Element>> element;
-    DatasetPosition after;
-  };
-  struct State {
-    Mutex mutex;
-    CondVar changed;
-    std::unique_ptr<DatasetIterator> source;  // used by whoever set `filling`, or under the mutex
-    std::deque<Made> ready ABSL_GUARDED_BY(mutex);
-    bool filling ABSL_GUARDED_BY(mutex) = false;
-    bool ended ABSL_GUARDED_BY(mutex) = false;
-    bool abandoned ABSL_GUARDED_BY(mutex) = false;
-    DatasetPosition position ABSL_GUARDED_BY(mutex);
-    int depth = 0;
-    Scheduler* scheduler = nullptr;
-  };
-
-  static void Keep(State& state, StatusOr<std::optional<Element>> element)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
-    state.ended = !element.ok() || !element->has_value();
-    state.ready.push_back({std::move(element), state.source->position()});
-  }
-  static void MakeOne(State& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(state.mutex) {
-    Keep(state, state.source->Next());
-  }
-  static void FillInBackground(const std::shared_ptr<State>& state)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(state->mutex) {
-    if (state->filling || state->ended) return;
-    state->filling = true;
-    state->scheduler->Schedule([state] { Fill(*state); });
-  }
-  static void Fill(State& state) {
-    for (;;) {
-      {
-        MutexLock lock(state.mutex);
-        if (state.abandoned || state.ended || static_cast<int>(state.ready.size()) >= state.depth) {
-          state.filling = false;
-          state.changed.NotifyAll();
-          return;
-        }
-      }
-      StatusOr<std::optional<Element>> element = state.source->Next();
-      MutexLock lock(state.mutex);
-      Keep(state, std::move(element));
-      state.changed.NotifyAll();
-    }
-  }
-
-  const std::shared_ptr<State> state_;
 };
 
 }  // namespace
@@ -244,6 +175,10 @@ StatusOr<Dataset> Dataset::FromTensors(std::vector<Tensor> columns) {
       return InvalidArgument("a column of a data set must be numeric, but is ",
                              Name(column.dtype()));
     }
+    if (!column.IsHostMemory()) {
+      return InvalidArgument("a column of a data set must be in host memory, but ",
+                             column.ToString(), " is in a device's");
+    }
     if (column.shape().rank() == 0 || column.shape().dim(0) == 0 ||
         column.shape().dim(0) != columns[0].shape().dim(0)) {
       return InvalidArgument("columns of a data set need equal leading extents of at least 1, but ",
@@ -256,66 +191,91 @@ StatusOr<Dataset> Dataset::FromTensors(std::vector<Tensor> columns) {
   return Dataset(std::move(description));
 }
 
-Dataset Dataset::Shuffle(uint64_t seed) const {
+template <typename Change>
+Dataset Dataset::With(const Status& error, const Change& change) const {
   auto d = std::make_shared<Description>(*description_);
-  d->shuffle = true;
-  d->seed = seed;
+  d->status.Update(error);
+  if (d->status.ok()) change(*d);
   return Dataset(std::move(d));
+}
+
+Dataset Dataset::Shuffle(uint64_t seed) const {
+  return With(Status(), [&](Description& d) {
+    d.shuffle = true;
+    d.seed = seed;
+  });
 }
 
 Dataset Dataset::Repeat(int64_t epochs) const {
-  auto d = std::make_shared<Description>(*description_);
-  d->epochs = epochs;
-  return Dataset(std::move(d));
+  Status error;
+  if (epochs < 0) {
+    error = InvalidArgument("Repeat takes a number of epochs, or 0 for ever, but got ", epochs);
+  }
+  return With(error, [&](Description& d) { d.epochs = epochs; });
 }
 
 Dataset Dataset::Batch(int64_t size, bool drop_last) const {
-  auto d = std::make_shared<Description>(*description_);
-  d->batch = size;
-  d->drop_last = drop_last;
-  return Dataset(std::move(d));
+  Status error;
+  if (size < 1) error = InvalidArgument("Batch takes at least 1 row, but got ", size);
+  return With(error, [&](Description& d) {
+    d.batch = size;
+    d.drop_last = drop_last;
+  });
 }
 
 Dataset Dataset::Shard(int64_t index, int64_t count) const {
-  auto d = std::make_shared<Description>(*description_);
-  d->shard_index = index;
-  d->shard_count = count;
-  return Dataset(std::move(d));
+  Status error;
+  if (count < 1 || index < 0 || index >= count) {
+    error = InvalidArgument("Shard takes an index below the count of shards, but got ", index,
+                            " of ", count);
+  }
+  return With(error, [&](Description& d) {
+    d.shard_index = index;
+    d.shard_count = count;
+  });
 }
 
 Dataset Dataset::Prefetch(int elements, Scheduler* scheduler) const {
-  auto d = std::make_shared<Description>(*description_);
-  d->prefetch = elements;
-  d->scheduler = scheduler;
-  return Dataset(std::move(d));
+  Status error;
+  if (elements < 0 || (elements > 0 && scheduler == nullptr)) {
+    error = InvalidArgument("Prefetch takes a number of elements and a scheduler, but got ",
+                            elements, scheduler == nullptr ? " and no scheduler" : "");
+  }
+  return With(error, [&](Description& d) {
+    d.prefetch = elements;
+    d.scheduler = scheduler;
+  });
 }
 
+const Status& Dataset::status() const { return description_->status; }
 int64_t Dataset::elements_per_epoch() const { return description_->elements(); }
+int64_t Dataset::batch_size() const { return description_->batch; }
 
 StatusOr<std::unique_ptr<DatasetIterator>> Dataset::Iterate(DatasetPosition from) const {
   const Description& d = *description_;
-  if (d.batch < 0 || d.epochs < 0 || d.shard_count < 1 || d.shard_index < 0 ||
-      d.shard_index >= d.shard_count || d.prefetch < 0 || from.epoch < 0 || from.element < 0) {
-    return InvalidArgument("data set with batch ", d.batch, ", ", d.epochs, " epochs, shard ",
-                           d.shard_index, " of ", d.shard_count, ", prefetch ", d.prefetch,
-                           ", from ", from.ToString(), ": a number is out of range");
+  MR_RETURN_IF_ERROR(d.status);
+  // So that epochs can be added to it without overflow.
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max() / 2;
+  if (from.epoch < 0 || from.element < 0 || from.epoch > kMost || from.element > kMost) {
+    return InvalidArgument("a data set cannot be iterated from position ", from.ToString());
   }
   std::unique_ptr<DatasetIterator> iterator =
       std::make_unique<PlainIterator<Description>>(description_, from);
-  if (d.prefetch > 0 && d.scheduler != nullptr) {
-    iterator = std::make_unique<PrefetchingIterator>(std::move(iterator), d.prefetch, d.scheduler);
-  }
-  return iterator;
+  if (d.prefetch == 0) return iterator;
+  return PrefetchIterator(std::move(iterator), d.prefetch, *d.scheduler);
 }
 
 StatusOr<ImageClasses> ReadMnist(FileSystem& files, const std::string& folder,
                                  const std::string& split) {
-  auto path = [&](const char* kind) {
+  auto find = [&](const char* kind) -> StatusOr<std::string> {
     const std::string plain = JoinPath(folder, StrCat(split, kind));
-    return files.Exists(plain) ? plain : StrCat(plain, ".gz");
+    const std::string zipped = StrCat(plain, ".gz");
+    if (files.Exists(plain)) return plain;
+    if (files.Exists(zipped)) return zipped;
+    return NotFound("there is neither ", plain, " nor ", zipped);
   };
-  const std::string images_path = path("-images-idx3-ubyte");
-  const std::string labels_path = path("-labels-idx1-ubyte");
+  MR_ASSIGN_OR_RETURN(const std::string images_path, find("-images-idx3-ubyte"));
+  MR_ASSIGN_OR_RETURN(const std::string labels_path, find("-labels-idx1-ubyte"));
   MR_ASSIGN_OR_RETURN(Tensor images, ReadIdx(files, images_path));
   MR_ASSIGN_OR_RETURN(Tensor labels, ReadIdx(files, labels_path));
   if (images.dtype() != DType::kUint8 || images.shape().rank() != 3) {

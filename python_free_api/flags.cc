@@ -1,6 +1,7 @@
 #include "python_free_api/flags.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -26,36 +27,76 @@ int EditDistance(absl::string_view a, absl::string_view b) {
   return row[b.size()];
 }
 
+// Writes `text` to `value` if `parse` can read all of it.
+template <typename T, typename Parse>
+std::function<bool(const std::string&)> Setter(T* value, Parse parse) {
+  return [value, parse](const std::string& text) {
+    T parsed{};
+    if (!parse(text, &parsed)) return false;
+    *value = std::move(parsed);
+    return true;
+  };
+}
+
+// Whether an argument can be the value of the flag before it: "-5" can, "--resume" cannot.
+bool IsValue(const std::string& argument) {
+  double number = 0;
+  return !absl::StartsWith(argument, "-") || argument == "-" || absl::SimpleAtod(argument, &number);
+}
+
 }  // namespace
 
+void Flags::AddFlag(Flag flag) {
+  for (const Flag& f : flags_) {
+    if (f.name == flag.name) defined_.Update(Internal("flag --", flag.name, " is defined twice"));
+  }
+  flags_.push_back(std::move(flag));
+}
+
 void Flags::Add(std::string name, std::string* value, std::string help) {
-  flags_.push_back({std::move(name), std::move(help),
-                    value->empty() ? "" : StrCat("'", *value, "'"), false,
-                    [value](const std::string& text) {
-                      *value = text;
-                      return true;
-                    }});
+  AddFlag({std::move(name), std::move(help), value->empty() ? "" : StrCat("'", *value, "'"), false,
+           "a text", Setter(value, [](const std::string& text, std::string* parsed) {
+             *parsed = text;
+             return true;
+           })});
 }
 
 void Flags::Add(std::string name, int64_t* value, std::string help) {
-  flags_.push_back({std::move(name), std::move(help), StrCat(*value), false,
-                    [value](const std::string& text) { return absl::SimpleAtoi(text, value); }});
+  AddFlag({std::move(name), std::move(help), StrCat(*value), false, "a whole number of 64 bits",
+           Setter(value, [](const std::string& text, int64_t* parsed) {
+             return absl::SimpleAtoi(text, parsed);
+           })});
 }
 
 void Flags::Add(std::string name, double* value, std::string help) {
-  flags_.push_back({std::move(name), std::move(help), StrCat(*value), false,
-                    [value](const std::string& text) { return absl::SimpleAtod(text, value); }});
+  AddFlag({std::move(name), std::move(help), StrCat(*value), false, "a finite number",
+           Setter(value, [](const std::string& text, double* parsed) {
+             return absl::SimpleAtod(text, parsed) && std::isfinite(*parsed);
+           })});
 }
 
 void Flags::Add(std::string name, bool* value, std::string help) {
-  flags_.push_back({std::move(name), std::move(help), *value ? "true" : "", true,
-                    [value](const std::string& text) { return absl::SimpleAtob(text, value); }});
+  AddFlag({std::move(name), std::move(help), *value ? "true" : "", true, "true or false",
+           Setter(value, [](const std::string& text, bool* parsed) {
+             return absl::SimpleAtob(text, parsed);
+           })});
 }
 
 void Flags::AllowPositional(int minimum, int maximum, std::string usage) {
   minimum_ = minimum;
   maximum_ = maximum;
   positional_usage_ = std::move(usage);
+}
+
+std::string Flags::Hint(absl::string_view name) const {
+  auto nearest = std::min_element(flags_.begin(), flags_.end(), [&](const Flag& a, const Flag& b) {
+    // What was begun is nearer than what is short.
+    const auto distance = [&](const Flag& f) {
+      return std::make_pair(!absl::StartsWith(f.name, name), EditDistance(name, f.name));
+    };
+    return distance(a) < distance(b);
+  });
+  return nearest == flags_.end() ? "" : StrCat("; did you mean --", nearest->name, "?");
 }
 
 Status Flags::SetFlag(const std::vector<std::string>& arguments, size_t* index) {
@@ -66,34 +107,50 @@ Status Flags::SetFlag(const std::vector<std::string>& arguments, size_t* index) 
   auto flag =
       std::find_if(flags_.begin(), flags_.end(), [&](const Flag& f) { return f.name == name; });
   if (flag == flags_.end()) {
-    auto nearest =
-        std::min_element(flags_.begin(), flags_.end(), [&](const Flag& a, const Flag& b) {
-          return EditDistance(name, a.name) < EditDistance(name, b.name);
-        });
-    const std::string hint =
-        nearest == flags_.end() ? "" : StrCat("; did you mean --", nearest->name, "?");
-    return InvalidArgument("unknown flag --", name, hint, " (", program_, " --help lists them)");
+    return InvalidArgument("unknown flag --", name, Hint(name), " (", program_,
+                           " --help lists them)");
   }
+  if (flag->given) return InvalidArgument("--", name, " is given twice");
+  flag->given = true;
   std::string value = "true";
   if (equals != std::string::npos) {
     value = argument.substr(equals + 1);
   } else if (!flag->is_switch) {
     if (*index + 1 >= arguments.size()) return InvalidArgument("--", name, " needs a value");
-    value = arguments[++*index];
+    const std::string& next = arguments[*index + 1];
+    if (!IsValue(next)) {
+      return InvalidArgument("--", name, " needs a value, but '", next,
+                             "' follows; if that is it, ", "write --", name, "=", next);
+    }
+    value = next;
+    ++*index;
   }
-  if (!flag->set(value)) return InvalidArgument("--", name, " cannot be '", value, "'");
+  if (!flag->set(value)) {
+    return InvalidArgument("--", name, " cannot be '", value, "': it takes ", flag->kind);
+  }
   return absl::OkStatus();
 }
 
 Status Flags::Parse(const std::vector<std::string>& arguments) {
+  MR_RETURN_IF_ERROR(defined_);
+  positional_.clear();
+  for (Flag& flag : flags_) flag.given = false;
+  bool only_positional = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    if (argument == "--help" || argument == "-h") {
+    if (only_positional) {
+      positional_.push_back(argument);
+    } else if (argument == "--help" || argument == "-h") {
       help_wanted_ = true;
       return absl::OkStatus();
-    }
-    if (absl::StartsWith(argument, "--") && argument.size() > 2) {
+    } else if (argument == "--") {
+      only_positional = true;
+    } else if (absl::StartsWith(argument, "--")) {
       MR_RETURN_IF_ERROR(SetFlag(arguments, &i));
+    } else if (!IsValue(argument)) {
+      return InvalidArgument("unknown flag ", argument, ": flags begin with two dashes",
+                             Hint(argument.substr(1, argument.find('=') - 1)), " (", program_,
+                             " --help lists them)");
     } else {
       positional_.push_back(argument);
     }

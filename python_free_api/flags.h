@@ -10,8 +10,10 @@
 
 namespace millrace {
 
-// The command line of a program: "--name=value", "--name value", "--switch". Values are written to
-// variables of the caller; their present values are the defaults that help shows.
+// The command line of a program: "--name=value", "--name value", "--switch". Dashes and underscores
+// within a name are the same. What follows a "--" of its own is no flag; neither is "-". Values are
+// written to variables of the caller; their present values are the defaults that help shows. Not
+// thread-safe.
 //
 //   int64_t epochs = 3;
 //   Flags flags("fashion_mnist", "Trains LeNet on Fashion-MNIST.");
@@ -30,8 +32,10 @@ class Flags {
   // Allows `minimum` to `maximum` arguments that are no flags; `usage` names them in help.
   void AllowPositional(int minimum, int maximum, std::string usage);
 
-  // InvalidArgument for an unknown flag (with the nearest one), a value that does not fit, or too
-  // few or many positional arguments. With "--help" help_wanted() is set, and the rest is not read.
+  // InvalidArgument, naming the flag, for one that is unknown (with the nearest one), begins with a
+  // single dash, is given twice, lacks its value or has one that does not fit; and for too few or
+  // many positional arguments. Variables of flags that were not read keep their values. With
+  // "--help" or "-h" help_wanted() is set, and the rest is not read.
   Status Parse(const std::vector<std::string>& arguments);
   bool help_wanted() const { return help_wanted_; }
   const std::vector<std::string>& positional() const { return positional_; }
@@ -43,8 +47,13 @@ class Flags {
     std::string help;
     std::string default_text;
     bool is_switch;
+    const char* kind;  // "a whole number"
     std::function<bool(const std::string&)> set;
+    bool given = false;
   };
+  void AddFlag(Flag flag);
+  // The one nearest to `name` in "; did you mean --x?", or "".
+  std::string Hint(absl::string_view name) const;
   Status SetFlag(const std::vector<std::string>& arguments, size_t* index);
 
   std::string program_;
@@ -52,6 +61,7 @@ class Flags {
   std::string positional_usage_;
   int minimum_ = 0;
   int maximum_ = 0;
+  Status defined_;  // whether the flags make sense themselves
   std::vector<Flag> flags_;
   std::vector<std::string> positional_;
   bool help_wanted_ = false;

@@ -11,7 +11,9 @@ namespace millrace {
 // Whether a layer computes for training or for use: dropout drops only in training.
 enum class Mode { kTrain, kEval };
 
-// x w + bias, for x[n, in]. Made once, used as often as wanted: uses share the parameters.
+// x w + bias, for x[n, in]: [n, out]. Made once, used as often as wanted: uses share the
+// parameters,
+// "<name>/weights" [in, out] and "<name>/bias" [out], which starts as zeros.
 class Dense {
  public:
   struct Options {
@@ -32,7 +34,8 @@ class Dense {
   bool use_bias_;
 };
 
-// Convolution of x[n,h,w,in] with a square filter, and a bias.
+// Convolution of x[n,h,w,in] with a square filter, and a bias: [n,h',w',out]. As Dense, with the
+// parameters "<name>/filter" [kernel, kernel, in, out] and "<name>/bias" [out].
 class ConvolutionLayer {
  public:
   struct Options {
@@ -59,8 +62,11 @@ class ConvolutionLayer {
 // [n, a, b, ...] to [n, a*b*...]. The extents after the first must be known.
 Value Flatten(Value x, SourceLocation where = SourceLocation::Current());
 
-// In training: zeroes each element with probability `rate` and divides the others by 1 - rate.
-Value Dropout(Value x, double rate, Mode mode, uint64_t seed,
+// In training: zeroes each element with probability `rate`, in [0,1), and divides the others by
+// 1 - rate (Srivastava et al. 2014). In use: x. Which elements follows from the seed, the name
+// scope and the global step of `variables`: other ones in each step that Minimize makes, the same
+// ones when a step is tried again or comes after a restore.
+Value Dropout(Variables& variables, Value x, double rate, Mode mode, uint64_t seed = 0,
               SourceLocation where = SourceLocation::Current());
 
 }  // namespace millrace

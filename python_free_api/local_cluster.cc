@@ -25,6 +25,12 @@ std::string EndOfLog(FileSystem& files, const std::string& path) {
 StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOptions& options,
                                                             const Environment& environment) {
   FileSystem& files = *environment.files;
+  for (const auto& [job, count] : options.jobs) {
+    if (count < 1) {
+      return InvalidArgument("job '", job, "' of a cluster needs at least one task, but gets ",
+                             count);
+    }
+  }
   MR_RETURN_IF_ERROR(files.CreateFolder(options.folder));
   std::unique_ptr<LocalCluster> cluster(new LocalCluster);
   for (const auto& [job, count] : options.jobs) {

@@ -17,6 +17,7 @@
 #include "python_free_api/local_cluster.h"
 #include "python_free_api/optimizer.h"
 #include "python_free_api/placement_view.h"
+#include "python_free_api/prefetch.h"
 #include "python_free_api/runtime.h"
 #include "python_free_api/saver.h"
 #include "python_free_api/trainer.h"

@@ -1,5 +1,8 @@
 #include "python_free_api/optimizer.h"
 
+#include <cmath>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "core/graph/gradients.h"
@@ -18,6 +21,37 @@ Value AddSlot(Variables& variables, int of, absl::string_view slot, SourceLocati
   return variables[variables.Add(name, dtype, shape, Zeros(), /*trainable=*/false, where)].handle;
 }
 
+// A number that an optimizer was given, and what it must be.
+struct Setting {
+  const char* name;
+  double value;
+  enum { kNotNegative, kPositive, kBelowOne } range;
+};
+
+// Whether updates can be added; else the builder has the error.
+bool Check(const Variables& variables, const std::vector<int>& parameters,
+           const std::vector<Value>& gradients, std::initializer_list<Setting> settings,
+           SourceLocation where) {
+  GraphBuilder& b = variables.builder();
+  for (const Setting& s : settings) {
+    const bool fits = std::isfinite(s.value) && s.value >= 0 &&
+                      (s.range != Setting::kPositive || s.value > 0) &&
+                      (s.range != Setting::kBelowOne || s.value < 1);
+    if (fits) continue;
+    const char* const range = s.range == Setting::kPositive   ? "above 0"
+                              : s.range == Setting::kBelowOne ? "in [0,1)"
+                                                              : "a number of at least 0";
+    b.Fail(InvalidArgument("an optimizer's ", s.name, " must be ", range, ", but is ", s.value),
+           where);
+  }
+  if (parameters.size() != gradients.size()) {
+    b.Fail(InvalidArgument("an optimizer got ", gradients.size(), " gradients for ",
+                           parameters.size(), " parameters"),
+           where);
+  }
+  return b.status().ok();
+}
+
 class SgdOptimizer final : public Optimizer {
  public:
   explicit SgdOptimizer(double rate) : rate_(rate) {}
@@ -25,6 +59,8 @@ class SgdOptimizer final : public Optimizer {
                                const std::vector<Value>& gradients,
                                SourceLocation where) const override {
     std::vector<Operation> updates;
+    const Setting rate{"rate", rate_, Setting::kNotNegative};
+    if (!Check(variables, parameters, gradients, {rate}, where)) return updates;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Variables::Variable& w = variables[parameters[i]];
       updates.push_back(ApplyGradientDescent(
@@ -46,6 +82,9 @@ class MomentumOptimizer final : public Optimizer {
                                SourceLocation where) const override {
     GraphBuilder& b = variables.builder();
     std::vector<Operation> updates;
+    const Setting rate{"rate", rate_, Setting::kNotNegative};
+    const Setting momentum{"momentum", momentum_, Setting::kNotNegative};
+    if (!Check(variables, parameters, gradients, {rate, momentum}, where)) return updates;
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Value handle = variables[parameters[i]].handle;
       const DType dtype = variables[parameters[i]].dtype;
@@ -69,7 +108,11 @@ class AdamOptimizer final : public Optimizer {
   std::vector<Operation> Apply(Variables& variables, const std::vector<int>& parameters,
                                const std::vector<Value>& gradients,
                                SourceLocation where) const override {
-    if (parameters.empty()) return {};
+    const std::initializer_list<Setting> settings = {{"rate", rate_, Setting::kNotNegative},
+                                                     {"beta1", beta1_, Setting::kBelowOne},
+                                                     {"beta2", beta2_, Setting::kBelowOne},
+                                                     {"epsilon", epsilon_, Setting::kPositive}};
+    if (!Check(variables, parameters, gradients, settings, where) || parameters.empty()) return {};
     GraphBuilder& b = variables.builder();
     // One pair of powers for all parameters, of the first one's dtype.
     const DType dtype = variables[parameters[0]].dtype;
@@ -107,6 +150,59 @@ class AdamOptimizer final : public Optimizer {
   const double epsilon_;
 };
 
+// What `loss` is computed from, as far as it reads variables: the reads of each, by its handle's
+// node. There may be several of one variable, between updates or under control dependencies.
+std::map<NodeId, std::vector<Value>> ReadsBehind(Value loss) {
+  GraphBuilder& b = *loss.builder();
+  std::map<NodeId, std::vector<Value>> reads;
+  std::vector<bool> seen(b.graph().num_ids(), false);
+  std::vector<NodeId> open = {loss.port().node};
+  seen[open[0]] = true;
+  while (!open.empty()) {
+    const Node& node = *b.graph().node(open.back());
+    open.pop_back();
+    if (node.op().Has(Trait::kReadsVariable)) {
+      reads[node.inputs()[0].node].emplace_back(&b, Port{node.id(), 0});
+    }
+    for (const Port& input : node.inputs()) {
+      if (!seen[input.node]) open.push_back(input.node);
+      seen[input.node] = true;
+    }
+  }
+  return reads;
+}
+
+// The gradients of `loss` with respect to variables: for each, the sum over all of its reads.
+// Errors say the line.
+StatusOr<std::vector<Value>> VariableGradients(Value loss, const Variables& variables,
+                                               const std::vector<int>& parameters,
+                                               SourceLocation where) {
+  const std::map<NodeId, std::vector<Value>> reads_of = ReadsBehind(loss);
+  std::vector<Value> reads;
+  std::vector<size_t> ends;  // of each parameter's, in `reads`
+  for (const int i : parameters) {
+    const auto found = reads_of.find(variables[i].handle.port().node);
+    if (found == reads_of.end()) {
+      GraphBuilder& b = *loss.builder();
+      b.Fail(
+          InvalidArgument("the loss '", loss.name(), "' does not depend on the variable '",
+                          variables[i].name, "': use it, or add it as one that is not trainable"),
+          where);
+      return b.status();
+    }
+    reads.insert(reads.end(), found->second.begin(), found->second.end());
+    ends.push_back(reads.size());
+  }
+  MR_ASSIGN_OR_RETURN(const std::vector<Value> by_read, Gradients({loss}, reads, {}, where));
+  std::vector<Value> gradients;
+  for (size_t begin = 0; const size_t end : ends) {
+    const absl::Span<const Value> own = absl::MakeSpan(by_read).subspan(begin, end - begin);
+    gradients.push_back(own.size() == 1 ? own[0] : AddN(own, where));
+    begin = end;
+  }
+  return gradients;
+}
+
 }  // namespace
 
 std::unique_ptr<Optimizer> Sgd(double rate) { return std::make_unique<SgdOptimizer>(rate); }
@@ -121,46 +217,73 @@ std::unique_ptr<Optimizer> Adam(double rate, double beta1, double beta2, double 
 
 std::vector<Value> ClipByGlobalNorm(const std::vector<Value>& gradients, double limit,
                                     SourceLocation where) {
-  if (gradients.empty()) return {};
-  GraphBuilder& b = *gradients[0].builder();
-  auto scope = b.NameScope("clip_by_global_norm");
-  std::vector<Value> halves;
-  for (Value g : gradients) halves.push_back(L2Loss(g, where));
+  GraphBuilder* builder = nullptr;
+  for (const Value& g : gradients) {
+    if (builder == nullptr) builder = g.builder();
+  }
+  if (builder == nullptr) return gradients;
+  GraphBuilder& b = *builder;
   const DType dtype = gradients[0].dtype();
+  const double most = dtype == DType::kFloat ? std::numeric_limits<float>::max()
+                                             : std::numeric_limits<double>::max();
+  if (!(limit > 0 && limit <= most)) {
+    b.Fail(InvalidArgument("the limit of a global norm must be a finite ", Name(dtype),
+                           " above 0, but is ", limit),
+           where);
+    return std::vector<Value>(gradients.size(), Value(&b, Port()));
+  }
+  auto scope = b.NameScope("clip_by_global_norm");
+  auto typed = [&](Value x, DType type) { return x.dtype() == type ? x : Cast(x, type, where); };
+  std::vector<Value> halves;
+  for (Value g : gradients) halves.push_back(typed(L2Loss(g, where), dtype));
   Value norm = Sqrt(Mul(AddN(halves, where), Scalar(b, 2, dtype, where), where), where);
   Value bound = Scalar(b, limit, dtype, where);
-  Value factor = Div(bound, Maximum(norm, bound, where), where);
+  Value nan = Scalar(b, std::numeric_limits<double>::quiet_NaN(), dtype, where);
+  // Infinite by overflow alone, the norm would make zeros of all gradients.
+  Value factor =
+      Select(IsFinite(norm, where), Div(bound, Maximum(norm, bound, where), where), nan, where);
   std::vector<Value> clipped;
-  for (Value g : gradients) clipped.push_back(Mul(g, factor, where));
+  for (Value g : gradients) clipped.push_back(Mul(g, typed(factor, g.dtype()), where));
   return clipped;
 }
 
 Operation Minimize(Value loss, Variables& variables, const Optimizer& optimizer,
                    MinimizeOptions options, SourceLocation where) {
   GraphBuilder& b = variables.builder();
+  const Operation poisoned(&b, -1);
+  auto fail = [&](const Status& error) {
+    b.Fail(error, where);
+    return poisoned;
+  };
+  if (!b.status().ok()) return poisoned;
+  if (loss.builder() != &b) {
+    return fail(InvalidArgument(
+        "the loss ", loss.builder() == nullptr ? "is an empty Value"
+                                               : "belongs to another builder than the variables"));
+  }
+  if (!loss.ok()) return poisoned;
   std::vector<int> parameters;
-  std::vector<Value> reads;
   for (int i = 0; i < variables.size(); ++i) {
-    if (!variables[i].trainable) continue;
-    parameters.push_back(i);
-    reads.push_back(ReadVariable(variables[i].handle, where));
+    if (variables[i].trainable) parameters.push_back(i);
   }
-  StatusOr<std::vector<Value>> gradients = Gradients({loss}, reads, {}, where);
+  if (parameters.empty()) {
+    return fail(
+        InvalidArgument("there is no trainable variable to minimize '", loss.name(), "' over"));
+  }
+  StatusOr<std::vector<Value>> gradients = VariableGradients(loss, variables, parameters, where);
   if (!gradients.ok()) {
-    b.Fail(gradients.status(), where);
-    return Operation(&b, -1);
+    b.Fail(gradients.status(), SourceLocation());
+    return poisoned;
   }
-  if (options.clip_global_norm > 0) {
+  if (options.clip_global_norm != 0) {
     gradients = ClipByGlobalNorm(*gradients, options.clip_global_norm, where);
   }
   auto scope = b.NameScope("optimizer");
   std::vector<Operation> updates = optimizer.Apply(variables, parameters, *gradients, where);
-  const int step = variables.Add("global_step", DType::kInt64, Shape(), Zeros(),
-                                 /*trainable=*/false, where);
+  const Value step = variables[variables.GlobalStep(where)].handle;
   {
     auto after = b.ControlDependencies(updates);
-    updates.push_back(
-        AssignAdd(variables[step].handle, Const(b, Tensor::Scalar<int64_t>(1), "", where), where));
+    updates.push_back(AssignAdd(step, Const(b, Tensor::Scalar<int64_t>(1), "", where), where));
   }
   return Group(b, std::move(updates), "step", where);
 }

@@ -30,7 +30,14 @@ Json DataOf(const Graph& graph, const PlacementReport& report) {
   for (const PlacementDecision& d : report.decisions) decisions[d.node] = &d;
 
   std::vector<NodeId> order;
-  if (StatusOr<std::vector<NodeId>> sorted = TopologicalOrder(graph); sorted.ok()) order = *sorted;
+  if (StatusOr<std::vector<NodeId>> sorted = TopologicalOrder(graph); sorted.ok()) {
+    order = *std::move(sorted);
+  } else {
+    // A graph that no session would run; shown all the same.
+    for (NodeId id = 0; id < graph.num_ids(); ++id) {
+      if (graph.IsLive(id)) order.push_back(id);
+    }
+  }
   std::vector<int> index_of(graph.num_ids(), -1);
   for (size_t i = 0; i < order.size(); ++i) index_of[order[i]] = static_cast<int>(i);
   data["nodes"] = Json::array();

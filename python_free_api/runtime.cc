@@ -15,6 +15,31 @@
 
 namespace millrace {
 
+namespace {
+
+// Far more than a process has a use for; a mistyped number should not take all memory.
+constexpr int kMaxCpuDevices = 1024;
+constexpr int kMaxThreads = 4096;
+
+Status CheckOptions(const RuntimeOptions& options) {
+  if (options.cpu_devices < 1 || options.cpu_devices > kMaxCpuDevices) {
+    return InvalidArgument("a process has from 1 to ", kMaxCpuDevices,
+                           " CPU devices, but cpu_devices is ", options.cpu_devices);
+  }
+  if (options.threads < 0 || options.threads > kMaxThreads) {
+    return InvalidArgument("a process has up to ", kMaxThreads,
+                           " threads (0: one a core), but threads is ", options.threads);
+  }
+  if (options.memory_limit < 0) {
+    return InvalidArgument("a memory limit is a number of bytes (0: none), but memory_limit is ",
+                           options.memory_limit);
+  }
+  if (options.task < 0) return InvalidArgument("a task is numbered from 0, but is ", options.task);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 class Runtime::Impl {
  public:
   explicit Impl(const RuntimeOptions& options)
@@ -31,10 +56,6 @@ class Runtime::Impl {
     RegisterAllKernels(kernels_);
     if (options.register_kernels) options.register_kernels(kernels_);
     MR_RETURN_IF_ERROR(kernels_.status());
-    if (options.cpu_devices < 1) {
-      return InvalidArgument("a process needs at least one CPU device, but cpu_devices is ",
-                             options.cpu_devices);
-    }
     CpuDeviceOptions device;
     device.job = options.job;
     device.task = options.task;
@@ -119,6 +140,7 @@ Runtime::Runtime(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runtime::~Runtime() = default;
 
 StatusOr<std::unique_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
+  MR_RETURN_IF_ERROR(CheckOptions(options));
   auto impl = std::make_unique<Impl>(options);
   MR_RETURN_IF_ERROR(impl->Init(options));
   return std::unique_ptr<Runtime>(new Runtime(std::move(impl)));

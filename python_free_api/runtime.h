@@ -52,6 +52,8 @@ struct SessionOptions {
 //   auto session = (*runtime)->OpenSession(b);
 class Runtime {
  public:
+  // InvalidArgument for a number of the options that is out of range; the errors of the program's
+  // own ops and kernels.
   static StatusOr<std::unique_ptr<Runtime>> Create(RuntimeOptions options = {});
   ~Runtime();
 

@@ -8,6 +8,8 @@ namespace millrace {
 
 StatusOr<std::unique_ptr<Saver>> Saver::Create(const Variables& variables, Session& session,
                                                FileSystem& files) {
+  MR_RETURN_IF_ERROR(variables.builder().status());
+  if (variables.size() == 0) return InvalidArgument("there are no variables to save");
   std::unique_ptr<Saver> saver(new Saver(variables.all(), session, files));
   StepSignature read;
   StepSignature restore;
@@ -23,6 +25,7 @@ StatusOr<std::unique_ptr<Saver>> Saver::Create(const Variables& variables, Sessi
 
 StatusOr<std::string> Saver::Save(const std::string& prefix, int64_t step,
                                   const std::map<std::string, std::string>& metadata) {
+  if (step < 0) return InvalidArgument("a checkpoint cannot be of step ", step);
   MR_ASSIGN_OR_RETURN(RunResult result, session_.Run(*read_, {}));
   NamedTensors tensors;
   for (size_t i = 0; i < variables_.size(); ++i) {

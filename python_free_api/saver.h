@@ -16,11 +16,11 @@ namespace millrace {
 // this process; checkpoints hold logical tensors, so the strategy may change in between.
 class Saver {
  public:
-  // Uses the variables added so far. `session` outlives the saver.
+  // Uses the variables added so far, of which there must be some. `session` outlives the saver.
   static StatusOr<std::unique_ptr<Saver>> Create(const Variables& variables, Session& session,
                                                  FileSystem& files);
 
-  // Writes the checkpoint "<prefix>-<step>" (atomic) and gives that name.
+  // Writes the checkpoint "<prefix>-<step>" (atomic) and gives that name. `step` is at least 0.
   StatusOr<std::string> Save(const std::string& prefix, int64_t step,
                              const std::map<std::string, std::string>& metadata);
   // Restores all variables, or none; gives the metadata. DataLoss for a damaged checkpoint;

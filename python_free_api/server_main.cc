@@ -211,8 +211,11 @@ Status Serve(const ServerFlags& flags, RuntimeOptions options) {
   if (flags.die_with_parent) std::signal(SIGINT, SIG_IGN);
   if (flags.verbose) SetMinimumSeverity(Severity::kInfo);
 
-  if (flags.task < 0 || flags.task > INT32_MAX) {
-    return InvalidArgument("--task cannot be ", flags.task);
+  // Runtime says which numbers make sense; these must not lose digits on their way there.
+  for (const auto& [name, value] : {std::pair{"task", flags.task},
+                                    {"cpu_devices", flags.cpu_devices},
+                                    {"threads", flags.threads}}) {
+    if (value < 0 || value > INT32_MAX) return InvalidArgument("--", name, " cannot be ", value);
   }
   if (!flags.job.empty()) options.job = flags.job;
   options.task = static_cast<int>(flags.task);

@@ -54,6 +54,7 @@ class Run {
         options_(options) {}
 
   StatusOr<TrainingResult> Go(const Variables& variables, Operation initialize) {
+    MR_RETURN_IF_ERROR(Check(variables, initialize));
     MR_RETURN_IF_ERROR(environment_.files->CreateFolder(options_.folder));
     MR_RETURN_IF_ERROR(PrepareSteps());
     MR_ASSIGN_OR_RETURN(saver_, Saver::Create(variables, session_, *environment_.files));
@@ -67,12 +68,10 @@ class Run {
     if (training_nanos_ > 0) {
       result_.examples_per_second = examples_ * kNanosPerSecond / training_nanos_;
     }
-    if (!trained.ok()) {
-      // An interrupted run can go on where it was, if the session still works.
-      if (absl::IsCancelled(trained) && step_ > saved_step_) (void)Save();
-      return trained;
-    }
-    MR_RETURN_IF_ERROR(WriteDumps());
+    if (!trained.ok()) return stopped_ ? SaveAfter(trained) : trained;
+    AddFile("checkpoint", last_checkpoint_);
+    // Else no step was planned, and the dumps of the run that was resumed stay.
+    if (!result_.losses.empty()) MR_RETURN_IF_ERROR(WriteDumps());
     MR_RETURN_IF_ERROR(events_->Flush());
     AddFile("events", events_->path());
     return std::move(result_);
@@ -83,8 +82,38 @@ class Run {
   void AddFile(std::string kind, std::string path) {
     result_.files.emplace_back(std::move(kind), std::move(path));
   }
-  bool Interrupted() const {
-    return options_.cancellation != nullptr && options_.cancellation->cancelled();
+  // The reason to stop, between two steps, if there is one.
+  Status CheckCancelled() {
+    if (options_.cancellation == nullptr || !options_.cancellation->cancelled()) return Status();
+    stopped_ = true;
+    return options_.cancellation->reason();
+  }
+
+  // What is wrong with what the run was given, in so far as no step will say it.
+  Status Check(const Variables& variables, Operation initialize) {
+    MR_RETURN_IF_ERROR(variables.builder().status());
+    const std::pair<const char*, bool> ends[] = {
+        {"a loss", graph_.loss.ok()},
+        {"a training step", graph_.train.ok()},
+        {"a count of right answers", graph_.test_correct.ok()},
+        {"an initialiser", initialize.ok()}};
+    for (const auto& [end, there] : ends) {
+      if (!there) return InvalidArgument("training needs ", end, ", but got none");
+    }
+    MR_RETURN_IF_ERROR(Annotate(train_.status(), "the training set"));
+    MR_RETURN_IF_ERROR(Annotate(test_.status(), "the test set"));
+    per_epoch_ = train_.elements_per_epoch();
+    if (per_epoch_ == 0) return InvalidArgument("the training set has no full batch");
+    if (test_.elements_per_epoch() == 0) return InvalidArgument("the test set has no full batch");
+    if (options_.epochs < 0 || options_.max_steps < 0) {
+      return InvalidArgument("training cannot go on for ", options_.epochs, " epochs and at most ",
+                             options_.max_steps, " steps");
+    }
+    if (__builtin_mul_overflow(per_epoch_, options_.epochs, &total_steps_)) {
+      return InvalidArgument(options_.epochs, " epochs of ", per_epoch_, " steps are too many");
+    }
+    if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
+    return absl::OkStatus();
   }
 
   Status PrepareSteps() {
@@ -101,52 +130,84 @@ class Run {
   }
 
   Status InitializeOrRestore(Operation initialize) {
-    if (options_.resume) {
-      MR_ASSIGN_OR_RETURN(std::string checkpoint,
-                          LatestCheckpoint(*environment_.files, options_.folder, kCheckpointName));
-      MR_ASSIGN_OR_RETURN(auto metadata, saver_->Restore(checkpoint));
-      if (!absl::SimpleAtoi(metadata["step"], &step_)) {
-        return DataLoss("checkpoint '", checkpoint, "' does not say its step");
-      }
-      for (absl::string_view part :
-           absl::StrSplit(metadata["test_accuracy"], ',', absl::SkipEmpty())) {
-        double accuracy = 0;
-        if (absl::SimpleAtod(part, &accuracy)) result_.test_accuracy.push_back(accuracy);
-      }
-      saved_step_ = step_;
-      return absl::OkStatus();
-    }
+    if (options_.resume) return Restore();
     StepSignature init;
     init.targets = {initialize.name()};
     MR_ASSIGN_OR_RETURN(std::shared_ptr<PreparedStep> step, session_.Prepare(init));
     return Annotate(session_.Run(*step, {}).status(), "initialising the variables");
   }
 
+  Status Restore() {
+    MR_ASSIGN_OR_RETURN(last_checkpoint_,
+                        LatestCheckpoint(*environment_.files, options_.folder, kCheckpointName));
+    MR_ASSIGN_OR_RETURN(auto metadata, saver_->Restore(last_checkpoint_));
+    int64_t per_epoch = 0;
+    if (!absl::SimpleAtoi(metadata["step"], &step_) || step_ < 0 ||
+        !absl::SimpleAtoi(metadata["steps_per_epoch"], &per_epoch)) {
+      return DataLoss("checkpoint '", last_checkpoint_, "' does not say its step and those of an ",
+                      "epoch: it was not written by a training run");
+    }
+    if (per_epoch != per_epoch_) {
+      return FailedPrecondition("checkpoint '", last_checkpoint_, "' is of a run with ", per_epoch,
+                                " steps an epoch, but the training set makes ", per_epoch_,
+                                ": resume it with the same data and batch size");
+    }
+    for (absl::string_view part :
+         absl::StrSplit(metadata["test_accuracy"], ',', absl::SkipEmpty())) {
+      double accuracy = 0;
+      if (!absl::SimpleAtod(part, &accuracy)) {
+        return DataLoss("checkpoint '", last_checkpoint_, "' has the test accuracy '", part, "'");
+      }
+      result_.test_accuracy.push_back(accuracy);
+    }
+    saved_step_ = step_;
+    return absl::OkStatus();
+  }
+
+  // Whether the epoch that the last step ended is still to be tested.
+  bool TestIsDue() const {
+    return step_ > 0 && step_ % per_epoch_ == 0 &&
+           static_cast<int64_t>(result_.test_accuracy.size()) < step_ / per_epoch_;
+  }
+
   Status TrainEpochs() {
-    const int64_t per_epoch = train_.elements_per_epoch();
-    if (per_epoch <= 0) return InvalidArgument("the training set has no full batch");
-    total_steps_ = per_epoch * options_.epochs;
-    if (options_.max_steps > 0) total_steps_ = std::min(total_steps_, options_.max_steps);
+    // A run may have been interrupted within a test.
+    if (TestIsDue()) MR_RETURN_IF_ERROR(TestAndSave());
     MR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> batches,
                         train_.Repeat(options_.epochs)
-                            .Iterate(DatasetPosition{step_ / per_epoch, step_ % per_epoch}));
+                            .Iterate(DatasetPosition{step_ / per_epoch_, step_ % per_epoch_}));
     while (step_ < total_steps_) {
-      if (Interrupted()) return options_.cancellation->reason();
+      MR_RETURN_IF_ERROR(CheckCancelled());
       MR_ASSIGN_OR_RETURN(std::optional<Element> batch, batches->Next());
       if (!batch.has_value()) break;
       MR_RETURN_IF_ERROR(Annotate(TrainOn(*std::move(batch)), StrCat("step ", step_ + 1)));
-      if (step_ % per_epoch == 0) {
-        MR_RETURN_IF_ERROR(Test(step_ / per_epoch));
-        MR_RETURN_IF_ERROR(Save());
-      }
+      if (TestIsDue()) MR_RETURN_IF_ERROR(TestAndSave());
     }
     if (step_ > saved_step_) MR_RETURN_IF_ERROR(Save());
     return absl::OkStatus();
   }
 
+  Status TestAndSave() {
+    MR_RETURN_IF_ERROR(Test(step_ / per_epoch_));
+    return Save();
+  }
+
+  // For a run that was stopped for `reason`, which says if what it has done is lost.
+  Status SaveAfter(const Status& reason) {
+    Status saved = events_->Flush();
+    if (step_ > saved_step_) saved.Update(Save());
+    if (saved.ok()) return reason;
+    return Status(reason.code(),
+                  StrCat(reason.message(), "; what it did could not be saved: ", saved.message()));
+  }
+
+  // How many examples an element of `set` holds.
+  static int64_t RowsOf(const Dataset& set, const Element& element) {
+    return set.batch_size() == 0 ? 1 : element[0].shape().dim(0);
+  }
+
   Status TrainOn(Element batch) {
-    const int64_t rows =
-        batch.empty() || batch[0].shape().rank() == 0 ? 1 : batch[0].shape().dim(0);
+    const int64_t rows = RowsOf(train_, batch);
     RunOptions run;
     run.trace = step_ - result_.first_step + 1 == options_.trace_step;
     const int64_t start = environment_.clock->NowNanos();
@@ -177,19 +238,19 @@ class Run {
   }
 
   Status Test(int64_t epoch) {
-    MR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> batches, test_.Iterate());
+    MR_ASSIGN_OR_RETURN(std::unique_ptr<DatasetIterator> batches, test_.Repeat(1).Iterate());
     double correct = 0;
     int64_t rows = 0;
     for (;;) {
-      if (Interrupted()) return options_.cancellation->reason();
+      MR_RETURN_IF_ERROR(CheckCancelled());
       MR_ASSIGN_OR_RETURN(std::optional<Element> batch, batches->Next());
       if (!batch.has_value()) break;
-      rows += (*batch)[0].shape().dim(0);
+      rows += RowsOf(test_, *batch);
       MR_ASSIGN_OR_RETURN(RunResult done, session_.Run(*test_step_, *std::move(batch)));
       MR_ASSIGN_OR_RETURN(const double right, ScalarOf(done.fetches[0]));
       correct += right;
     }
-    const double accuracy = rows == 0 ? 0 : correct / rows;
+    const double accuracy = correct / rows;
     result_.test_accuracy.push_back(accuracy);
     if (options_.on_test) options_.on_test(epoch, accuracy);
     return events_->AddScalar("test_accuracy", accuracy, step_);
@@ -201,6 +262,7 @@ class Run {
         saver_->Save(
             PathOf(kCheckpointName), step_,
             {{"step", StrCat(step_)},
+             {"steps_per_epoch", StrCat(per_epoch_)},
              {"test_accuracy",
               absl::StrJoin(result_.test_accuracy, ",", [](std::string* out, double accuracy) {
                 absl::StrAppend(out, absl::StrFormat("%.17g", accuracy));
@@ -212,7 +274,6 @@ class Run {
 
   Status WriteDumps() {
     FileSystem& files = *environment_.files;
-    if (!last_checkpoint_.empty()) AddFile("checkpoint", last_checkpoint_);
     auto write = [&](const char* kind, const char* name, absl::string_view bytes) {
       AddFile(kind, PathOf(name));
       return WriteFile(files, PathOf(name), bytes);
@@ -252,7 +313,9 @@ class Run {
   TrainingResult result_;
   int64_t step_ = 0;  // steps done, since the first run's start
   int64_t total_steps_ = 0;
+  int64_t per_epoch_ = 0;
   int64_t saved_step_ = -1;
+  bool stopped_ = false;  // by the cancellation
   int64_t training_nanos_ = 0;
   int64_t examples_ = 0;
 };
@@ -269,7 +332,7 @@ StatusOr<TrainingResult> Train(const TrainingGraph& graph, const Variables& vari
 void ProgressLine::Show(const Progress& progress) {
   const int64_t now = clock_.NowNanos();
   const int64_t interval = terminal_ ? 100'000'000 : 5'000'000'000;
-  if (last_nanos_ != 0 && now - last_nanos_ < interval && progress.step < progress.steps) return;
+  if (last_nanos_ && now - *last_nanos_ < interval && progress.step < progress.steps) return;
   last_nanos_ = now;
   const std::string line = absl::StrFormat(
       "step %d/%d  %.0f examples/s  loss %.4f  %.0f s left", progress.step, progress.steps,

@@ -2,7 +2,9 @@
 #define PYTHON_FREE_API_TRAINER_H_
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/cancellation.h"
@@ -33,10 +35,10 @@ struct Progress {
 struct TrainerOptions {
   std::string folder;  // of this run: the trainer writes into it
   int64_t epochs = 1;
-  int64_t max_steps = 0;                         // 0: all
-  bool resume = false;                           // go on from the newest checkpoint in `folder`
-  int64_t trace_step = 10;                       // this step's trace is written; -1: none
-  std::function<void(const Progress&)> on_step;  // may be null
+  int64_t max_steps = 0;    // in all, resumed ones included; 0: those of epochs
+  bool resume = false;      // go on from the newest checkpoint in `folder`
+  int64_t trace_step = 10;  // this step's trace is written; -1: none
+  std::function<void(const Progress&)> on_step;                 // may be null
   std::function<void(int64_t epoch, double accuracy)> on_test;  // may be null
   Cancellation* cancellation = nullptr;                         // may be null
 };
@@ -44,7 +46,7 @@ struct TrainerOptions {
 struct TrainingResult {
   int64_t first_step = 0;             // 0, or where it was resumed
   std::vector<double> losses;         // by step, from first_step
-  std::vector<double> test_accuracy;  // by epoch, those of a resumed run included
+  std::vector<double> test_accuracy;  // by finished epoch, those of a resumed run included
   double seconds = 0;                 // of this run's steps and tests
   double examples_per_second = 0;     // of training steps alone
   std::vector<std::pair<std::string, std::string>> files;  // what was written: kind, path
@@ -55,13 +57,22 @@ struct TrainingResult {
 // ("checkpoint-<step>"), losses and accuracies as a TensorBoard event file, the placed graph of the
 // training step (graph.pb, graph.pbtxt), its placement report (placement.txt, .json, .html) and a
 // Chrome trace of one step. All of it can be done by hand with Session, Saver, Dataset and the
-// writers of core/io. Blocks. A resumed run has the losses that the uninterrupted one has.
+// writers of core/io. Blocks.
+//
+// A resumed run has the losses and accuracies that the uninterrupted one has. It needs the same
+// number of steps an epoch (FailedPrecondition else). One that was finished already has no losses,
+// the accuracies of its checkpoint, and no new dumps.
+//
+// Cancelled, it stops between two steps, saves what it has, and gives the reason, whatever its
+// code. After any other error nothing is saved, as the failed step may have changed some variables:
+// the newest checkpoint stays what it was.
 StatusOr<TrainingResult> Train(const TrainingGraph& graph, const Variables& variables,
                                Operation initialize, Session& session, const Dataset& train,
                                const Dataset& test, const Environment& environment,
                                const TrainerOptions& options);
 
-// One line that is rewritten in place on a terminal, plain lines every few seconds elsewhere.
+// One line of standard output that is rewritten in place on a terminal, at most ten times a second;
+// plain lines every five seconds elsewhere. The last step is always shown. Not thread-safe.
 class ProgressLine {
  public:
   ProgressLine(const Clock& clock, bool terminal) : clock_(clock), terminal_(terminal) {}
@@ -73,7 +84,7 @@ class ProgressLine {
   const Clock& clock_;
   const bool terminal_;
   bool open_ = false;
-  int64_t last_nanos_ = 0;
+  std::optional<int64_t> last_nanos_;
 };
 
 }  // namespace millrace

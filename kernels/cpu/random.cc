@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
+#include "kernels/host_values.h"
 #include "kernels/philox.h"
 
 // Draws keyed by (seed, stream, step) with the element's index as the counter: the number of
@@ -85,6 +86,30 @@ struct TruncatedDistribution {
 };
 
 template <typename T, template <typename> class Distribution>
+void Fill(const PhiloxStream& stream, int64_t begin, int64_t end, T* out) {
+  using D = Distribution<T>;
+  if constexpr (D::kByElement) {
+    for (int64_t i = begin; i < end; ++i) out[i] = D::Element(stream, i);
+  } else {
+    constexpr int64_t kCount = Draws<T>::kCount;
+    for (int64_t i = begin; i < end;) {
+      T draws[kCount];
+      D::Position(stream, i / kCount, draws);
+      for (int64_t j = i % kCount; j < kCount && i < end; ++j, ++i) out[i] = draws[j];
+    }
+  }
+}
+
+// Fills output 0.
+template <typename T, template <typename> class Distribution>
+void Draw(const PhiloxStream& stream, KernelContext& context) {
+  T* out = context.output(0).mutable_data<T>();
+  ParallelRange(context, context.output(0).num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+    Fill<T, Distribution>(stream, begin, end, out);
+  });
+}
+
+template <typename T, template <typename> class Distribution>
 class RandomKernel final : public Kernel {
  public:
   RandomKernel(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
@@ -98,45 +123,52 @@ class RandomKernel final : public Kernel {
   }
 
   Status Compute(KernelContext& context) const override {
-    const PhiloxStream stream(seed_, stream_, context.step().random_counter);
-    T* out = context.output(0).mutable_data<T>();
-    ParallelRange(context, context.output(0).num_elements(), kGrain,
-                  [&](int64_t begin, int64_t end) { Fill(stream, begin, end, out); });
+    Draw<T, Distribution>(PhiloxStream(seed_, stream_, context.step().random_counter), context);
     return absl::OkStatus();
   }
 
  private:
-  static void Fill(const PhiloxStream& stream, int64_t begin, int64_t end, T* out) {
-    using D = Distribution<T>;
-    if constexpr (D::kByElement) {
-      for (int64_t i = begin; i < end; ++i) out[i] = D::Element(stream, i);
-    } else {
-      constexpr int64_t kCount = Draws<T>::kCount;
-      for (int64_t i = begin; i < end;) {
-        T draws[kCount];
-        D::Position(stream, i / kCount, draws);
-        for (int64_t j = i % kCount; j < kCount && i < end; ++j, ++i) out[i] = draws[j];
-      }
-    }
-  }
-
   const uint64_t seed_;
   const uint64_t stream_;
 };
 
+// Of the stream and the place in it that input 1 holds.
+template <typename T, template <typename> class Distribution>
+class StatelessRandomKernel final : public Kernel {
+ public:
+  static StatusOr<std::unique_ptr<Kernel>> Create(const KernelConstruction&) {
+    return std::unique_ptr<Kernel>(new StatelessRandomKernel);
+  }
+
+  Status Compute(KernelContext& context) const override {
+    MR_ASSIGN_OR_RETURN(const IntVector seed, HostInts(context.input(1), "seed"));
+    if (seed.size() != 2) return InvalidArgument("seed has ", seed.size(), " elements, not 2");
+    Draw<T, Distribution>(
+        PhiloxStream(static_cast<uint64_t>(seed[0]), 0, static_cast<uint64_t>(seed[1])), context);
+    return absl::OkStatus();
+  }
+};
+
+// `op` draws by the step, `stateless` by its inputs.
 template <template <typename> class Distribution, typename... Ts>
-void AddRandom(KernelRegistry& registry, absl::string_view op) {
+void AddRandom(KernelRegistry& registry, absl::string_view op, absl::string_view stateless) {
   (registry.Add(KernelDef{std::string(op), "CPU", {{"dtype", {DTypeOf<Ts>::value}}}},
                 RandomKernel<Ts, Distribution>::Create),
+   ...);
+  (registry.Add(KernelDef{std::string(stateless), "CPU", {{"dtype", {DTypeOf<Ts>::value}}}},
+                StatelessRandomKernel<Ts, Distribution>::Create),
    ...);
 }
 
 }  // namespace
 
 void RegisterRandomKernels(KernelRegistry& registry) {
-  AddRandom<UniformDistribution, float, double>(registry, "RandomUniform");
-  AddRandom<NormalDistribution, float, double>(registry, "RandomStandardNormal");
-  AddRandom<TruncatedDistribution, float, double>(registry, "TruncatedNormal");
+  AddRandom<UniformDistribution, float, double>(registry, "RandomUniform",
+                                                "StatelessRandomUniform");
+  AddRandom<NormalDistribution, float, double>(registry, "RandomStandardNormal",
+                                               "StatelessRandomNormal");
+  AddRandom<TruncatedDistribution, float, double>(registry, "TruncatedNormal",
+                                                  "StatelessTruncatedNormal");
 }
 
 }  // namespace millrace

@@ -130,7 +130,20 @@ Status WriteSummary(FileSystem& files, const std::string& path, const TrainingRe
   return WriteFile(files, path, summary.dump(1) + "\n");
 }
 
+// Of what is multiplied and counted here; the library checks the rest.
+Status CheckRanges(const Options& options) {
+  constexpr int64_t kMost = 1 << 20;
+  if (options.replicas < 1 || options.replicas > kMost) {
+    return InvalidArgument("--replicas must be from 1 to ", kMost, ", but is ", options.replicas);
+  }
+  if (options.batch < 1 || options.batch > kMost) {
+    return InvalidArgument("--batch must be from 1 to ", kMost, ", but is ", options.batch);
+  }
+  return absl::OkStatus();
+}
+
 Status RunExample(const Options& options, Cancellation interrupt) {
+  MR_RETURN_IF_ERROR(CheckRanges(options));
   RuntimeOptions runtime_options;
   runtime_options.cpu_devices = options.cluster == "local" ? static_cast<int>(options.replicas) : 1;
   MR_ASSIGN_OR_RETURN(std::unique_ptr<Runtime> runtime, Runtime::Create(runtime_options));

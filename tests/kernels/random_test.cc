@@ -53,6 +53,35 @@ TEST(RandomTest, DependsOnSeedStreamAndStepOnly) {
   }
 }
 
+TEST(RandomTest, StatelessDrawsDependOnTheirInputsOnly) {
+  KernelHarness one(1), three(3);
+  three.step().random_counter = 9;
+  const int64_t n = 10001;
+  const Tensor shape = Tensor::Of<int64_t>(Shape({1}), {n});
+  for (const char* op :
+       {"StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"}) {
+    for (DType dtype : {DType::kFloat, DType::kDouble}) {
+      SCOPED_TRACE(op);
+      const auto draw = [&](KernelHarness& h, const Tensor& seed) {
+        return h.RunOne(op, {{"dtype", dtype}}, {shape, seed}, dtype, Shape({n}));
+      };
+      const Tensor a = draw(one, Tensor::Of<int64_t>({2}, {5, 6}));
+      ExpectSameBits(a, draw(three, Tensor::Of<int64_t>({2}, {5, 6})));
+      ExpectSameBits(a, draw(three, Tensor::Of<int32_t>({2}, {5, 6})));
+      for (const Tensor& other :
+           {Tensor::Of<int64_t>({2}, {6, 6}), Tensor::Of<int64_t>({2}, {5, 7})}) {
+        const std::vector<double> x = Doubles(a), y = Doubles(draw(one, other));
+        int equal = 0;
+        for (size_t i = 0; i < x.size(); ++i) equal += x[i] == y[i];
+        EXPECT_LT(equal, 20);
+      }
+    }
+  }
+  EXPECT_FALSE(one.Run("StatelessRandomUniform", {{"dtype", DType::kFloat}},
+                       {shape, Tensor::Of<int64_t>({3}, {1, 2, 3})}, {{DType::kFloat, {n}}})
+                   .ok());
+}
+
 TEST(RandomTest, Distributions) {
   KernelHarness h;
   const int64_t n = 400000;

@@ -90,6 +90,11 @@ constexpr ShapeCase kCases[] = {
     {"TruncatedNormal", "dtype=float, seed=7", "()", "[]"},
     {"TruncatedNormal", "dtype=float", "(-1)", "!shape has a negative extent: -1"},
     {"TruncatedNormal", "dtype=int32", "(1)", "!attribute 'dtype' is int32"},
+    {"StatelessRandomUniform", "", "(2,3);int64(1,2)", "[2,3]"},
+    {"StatelessRandomNormal", "dtype=double", "int64[?];(1,2)", "?"},
+    {"StatelessTruncatedNormal", "", "(2,3);int64[?]", "[2,3]"},
+    {"StatelessRandomUniform", "", "(2,3);int64(1)",
+     "!seed must hold a stream and a place in it, but has shape [1]"},
 };
 
 constexpr ShapeCase kMovementCases[] = {

@@ -89,7 +89,8 @@ TEST_F(FunctionsTest, PoisonedValuesPassThroughAndTheFirstErrorStays) {
                          Fill(bad, bad),
                          Tile(bad, bad),
                          BroadcastTo(bad, bad),
-                         RandomUniform(bad, DType::kFloat, 1)}) {
+                         RandomUniform(bad, DType::kFloat, 1),
+                         StatelessRandomUniform(bad, bad, DType::kFloat)}) {
     EXPECT_FALSE(v.ok());
     EXPECT_EQ(v.builder(), &b_);
   }
@@ -189,6 +190,14 @@ TEST_F(FunctionsTest, DrawsHaveStreamsOfTheirOwnThatDoNotChange) {
   EXPECT_EQ(NodeOf(a).attrs().GetOr<int64_t>("seed", -1), 7);
   EXPECT_EQ(OpOf(RandomNormal(shape, DType::kDouble, 1)), "RandomStandardNormal");
   EXPECT_EQ(OpOf(TruncatedNormal(shape, DType::kDouble, ~0ull)), "TruncatedNormal");
+}
+
+TEST_F(FunctionsTest, ASecondVariableOfANameIsRefused) {
+  VariableHandle(b_, "w", DType::kFloat, {3}, SourceLocation{"model.cc", 3});
+  EXPECT_FALSE(VariableHandle(b_, "w", DType::kFloat, {3}, SourceLocation{"model.cc", 8}).ok());
+  EXPECT_EQ(b_.status().message(),
+            "variable 'w' was made already, at model.cc:3: choose another name or a name scope "
+            "(at model.cc:8)");
 }
 
 TEST_F(FunctionsTest, VariablesAreNamedByScope) {

@@ -79,6 +79,54 @@ TEST_P(RandomOpsTest, SeedAndNodeTellWhatIsDrawn) {
   }
 }
 
+// The same whatever the device has run before.
+TEST_P(RandomOpsTest, StatelessDrawsFollowFromTheirSeed) {
+  using StatelessDraw = Value (*)(Value, Value, DType, SourceLocation);
+  const struct {
+    StatelessDraw draw;
+    double mean, deviation;
+  } cases[] = {
+      {StatelessRandomUniform, 0.5, 1 / std::sqrt(12)},
+      {StatelessRandomNormal, 0, 1},
+      {StatelessTruncatedNormal, 0, 0.8796},
+  };
+  for (const auto& c : cases) {
+    GraphRunner runner;
+    GraphBuilder b(AllOps());
+    const Value shape = IntVector(b, {100, 200});
+    std::vector<std::string> names;
+    for (const std::pair<int64_t, int64_t>& seed :
+         {std::pair<int64_t, int64_t>{7, 0}, {7, 0}, {8, 0}, {7, 1}}) {
+      const Value at = Const(b, Tensor::Of<int64_t>({2}, {seed.first, seed.second}));
+      names.push_back(c.draw(shape, at, GetParam(), SourceLocation::Current()).name());
+    }
+    names.push_back(RandomUniform(shape, GetParam(), 3).name());
+    const auto first = runner.Run(b.graph(), {}, names);
+    const auto second = runner.Run(b.graph(), {}, names);
+    ASSERT_TRUE(first.ok()) << first.status();
+    ASSERT_TRUE(second.ok()) << second.status();
+    std::vector<std::vector<double>> drawn;
+    for (size_t i = 0; i < names.size(); ++i) {
+      drawn.push_back(ToArray((*first)[i])->values);
+      const bool again = drawn[i] == ToArray((*second)[i])->values;
+      EXPECT_EQ(again, i < 4) << names[i];
+    }
+    EXPECT_EQ(drawn[0], drawn[1]);
+    EXPECT_NE(drawn[0], drawn[2]) << "another stream";
+    EXPECT_NE(drawn[0], drawn[3]) << "another place in it";
+    const Moments m = MomentsOf(*ToArray((*first)[0]));
+    EXPECT_NEAR(m.mean, c.mean, 0.03);
+    EXPECT_NEAR(m.deviation, c.deviation, 0.03);
+  }
+}
+
+TEST(RandomStreamTest, IsThatOfSeedAndName) {
+  EXPECT_EQ(RandomStream(1, "a"), RandomStream(1, "a"));
+  EXPECT_NE(RandomStream(1, "a"), RandomStream(2, "a"));
+  EXPECT_NE(RandomStream(1, "a"), RandomStream(1, "b"));
+  EXPECT_GE(RandomStream(~0ull, ""), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, RandomOpsTest, ::testing::Values(DType::kFloat, DType::kDouble),
                          [](const auto& info) { return std::string(Name(info.param)); });
 
