@@ -82,7 +82,7 @@ Status DataPlaneCore::BeginStep(const StepId& step, TensorSink* sink, std::vecto
   }
   MR_ASSIGN_OR_RETURN(StepRecord * record, steps_.Begin(step, sink, std::move(links)));
   for (StepRecord::Early& early : std::exchange(record->early, {})) {
-    turn.Deliver(record->gate, early.key, std::move(early.tensor));
+    turn.Deliver(record->gate, early.key, std::move(early.tensor), early.wire_bytes);
     const auto inbound = inbounds_.find(early.stream);
     if (inbound != inbounds_.end()) inbound->second->receiver.Release(early.cost);
   }

@@ -146,7 +146,8 @@ class ABSL_SCOPED_LOCKABLE DataPlaneCore::Turn {
   // For `dropped` parameters.
   std::vector<Tensor> dropped;
 
-  void Deliver(std::shared_ptr<SinkGate> gate, const MessageKey& key, Tensor tensor);
+  void Deliver(std::shared_ptr<SinkGate> gate, const MessageKey& key, Tensor tensor,
+               int64_t wire_bytes);
   void TellDown(std::shared_ptr<SinkGate> gate, const Status& reason);
   void CloseGate(std::shared_ptr<SinkGate> gate);
   void Write(std::shared_ptr<FrameStream> stream, Message message);
@@ -158,6 +159,7 @@ class ABSL_SCOPED_LOCKABLE DataPlaneCore::Turn {
     std::shared_ptr<SinkGate> gate;
     MessageKey key;
     Tensor tensor;
+    int64_t wire_bytes;
   };
 
   DataPlaneCore& core_;

@@ -86,9 +86,10 @@ class DataPlaneCore::InboundHandler final : public FrameStream::Handler, public 
       inbound_->counters.payload_bytes_received += static_cast<int64_t>(header.size);
       if (record->begun()) {
         inbound_->receiver.Release(cost);
-        turn.Deliver(record->gate, header.key, *std::move(tensor));
+        turn.Deliver(record->gate, header.key, *std::move(tensor), TensorFrameSize(header));
       } else {
-        record->early.push_back({header.key, *std::move(tensor), inbound_->id, cost});
+        record->early.push_back(
+            {header.key, *std::move(tensor), inbound_->id, cost, TensorFrameSize(header)});
         core_->ArmExpiry(core_->UnknownStepLimit());
       }
     }
@@ -137,7 +138,8 @@ class DataPlaneCore::InboundHandler final : public FrameStream::Handler, public 
       if (record != nullptr && record->begun()) {
         // No one else may hold the tensor's memory when the sink gets it.
         turn.dropped.clear();
-        turn.Deliver(record->gate, arrived->header.key, std::move(arrived->tensor));
+        turn.Deliver(record->gate, arrived->header.key, std::move(arrived->tensor),
+                     arrived->wire_bytes);
       }
     }
     core_->GrantAndPump(*inbound_, turn);

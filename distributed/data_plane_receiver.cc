@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/framework/bool_bytes.h"
+
 namespace millrace {
 
 StatusOr<Tensor> AllocateLanding(Allocator& allocator, const TensorHeader& header) {
@@ -14,6 +16,7 @@ StatusOr<Tensor> AllocateLanding(Allocator& allocator, const TensorHeader& heade
 }
 
 StatusOr<Tensor> FinishLanding(const TensorHeader& header, Tensor landing) {
+  if (header.dtype == DType::kBool) NormalizeBools(landing);
   if (header.dtype != DType::kString) return landing;
   void* const bytes = landing.mutable_raw_data();
   Tensor strings = Tensor::Adopt(DType::kString, header.shape, bytes, header.size,
@@ -39,7 +42,7 @@ Status TensorReceiver::Add(const TensorHeader& header, uint64_t id, State state)
   if (id <= last_offer_) return InvalidArgument("offer ", id, " after offer ", last_offer_);
   if (header.size == 0) return InvalidArgument("an offer of no bytes");
   last_offer_ = id;
-  offers_[id] = Offer{header, state, Tensor(), 0, 0};
+  offers_[id] = Offer{header, state, Tensor(), 0, 0, OfferFrameSize(header)};
   return absl::OkStatus();
 }
 
@@ -97,10 +100,11 @@ StatusOr<std::optional<TensorReceiver::Arrived>> TensorReceiver::Landed(
   if (found == offers_.end()) return std::nullopt;  // cleared meanwhile
   Offer& offer = found->second;
   offer.received += size;
+  offer.wire_bytes += ChunkFrameSize(size);
   credit_outstanding_ -= static_cast<int64_t>(size);
   if (offer.received < offer.header.size) return std::nullopt;
   const bool wanted = offer.state == State::kActive;
-  Arrived arrived{offer.header, std::move(offer.landing)};
+  Arrived arrived{offer.header, std::move(offer.landing), offer.wire_bytes};
   Erase(found);
   if (!wanted) {
     dropped.push_back(std::move(arrived.tensor));

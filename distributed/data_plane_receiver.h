@@ -39,6 +39,7 @@ class TensorReceiver {
   struct Arrived {
     TensorHeader header;
     Tensor tensor;
+    int64_t wire_bytes = 0;  // of its offer and its chunks
   };
   struct Failed {
     TensorHeader header;
@@ -92,6 +93,7 @@ class TensorReceiver {
     Tensor landing;  // valid once something was granted
     uint64_t granted = 0;
     uint64_t received = 0;
+    int64_t wire_bytes = 0;  // of all frames so far
   };
   using Offers = std::map<uint64_t, Offer>;
 

@@ -43,9 +43,9 @@ class SinkGate::Call {
   TensorSink* sink_ = nullptr;
 };
 
-void SinkGate::Deliver(const MessageKey& key, Tensor tensor) {
+void SinkGate::Deliver(const MessageKey& key, Tensor tensor, int64_t wire_bytes) {
   const Call call(*this, /*link_down=*/false);
-  if (call.sink() != nullptr) call.sink()->OnTensor(key, std::move(tensor));
+  if (call.sink() != nullptr) call.sink()->OnTensor(key, std::move(tensor), wire_bytes);
 }
 
 void SinkGate::TellDown(const Status& reason) {

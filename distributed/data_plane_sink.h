@@ -12,7 +12,7 @@ class SinkGate {
   explicit SinkGate(TensorSink* sink) : sink_(sink) {}
 
   // Nothing happens once closed.
-  void Deliver(const MessageKey& key, Tensor tensor);
+  void Deliver(const MessageKey& key, Tensor tensor, int64_t wire_bytes);
   // The first time only.
   void TellDown(const Status& reason);
 

@@ -37,6 +37,7 @@ struct StepRecord {
     Tensor tensor;
     uint64_t stream = 0;
     int64_t cost = 0;
+    int64_t wire_bytes = 0;
   };
 
   std::shared_ptr<SinkGate> gate;  // null: not begun

@@ -13,15 +13,15 @@ DataPlaneCore::Turn::~Turn() {
   for (const auto& [link, generation] : connects_) core_.Connect(link, generation);
   for (const auto& [stream, reason] : closes_) stream->Close(reason);
   for (Delivery& delivery : deliveries_) {
-    delivery.gate->Deliver(delivery.key, std::move(delivery.tensor));
+    delivery.gate->Deliver(delivery.key, std::move(delivery.tensor), delivery.wire_bytes);
   }
   for (const auto& [gate, reason] : downs_) gate->TellDown(reason);
   for (const std::shared_ptr<SinkGate>& gate : gates_) gate->Close();
 }
 
 void DataPlaneCore::Turn::Deliver(std::shared_ptr<SinkGate> gate, const MessageKey& key,
-                                  Tensor tensor) {
-  deliveries_.push_back({std::move(gate), key, std::move(tensor)});
+                                  Tensor tensor, int64_t wire_bytes) {
+  deliveries_.push_back({std::move(gate), key, std::move(tensor), wire_bytes});
 }
 
 void DataPlaneCore::Turn::TellDown(std::shared_ptr<SinkGate> gate, const Status& reason) {

@@ -285,6 +285,19 @@ Status ParseFrames(absl::Span<const absl::string_view> pieces, FrameHandler& han
   return absl::OkStatus();
 }
 
+int64_t OfferFrameSize(const TensorHeader& header) {
+  // kind, dtype, rank; session, step; frame, channel; dims; size, offer
+  return 3 + 2 * 8 + 2 * 4 + 8 * header.shape.rank() + 2 * 8;
+}
+
+int64_t TensorFrameSize(const TensorHeader& header) {
+  return OfferFrameSize(header) - 8 + static_cast<int64_t>(header.size);
+}
+
+int64_t ChunkFrameSize(uint64_t payload_size) {
+  return 1 + 3 * 8 + static_cast<int64_t>(payload_size);
+}
+
 size_t Message::size() const {
   size_t size = header.size();
   for (const MessagePart& part : payloads) size += part.bytes.size();

@@ -94,6 +94,11 @@ class FrameHandler {
 // frames (those before the fault have been handled), or the handler's error. Safe for any bytes.
 Status ParseFrames(absl::Span<const absl::string_view> pieces, FrameHandler& handler);
 
+// The bytes that each frame puts on the wire, its payload among them.
+int64_t TensorFrameSize(const TensorHeader& header);
+int64_t OfferFrameSize(const TensorHeader& header);
+int64_t ChunkFrameSize(uint64_t payload_size);
+
 // Bytes to send, kept by `owner` (or, without one, by the message's header).
 struct MessagePart {
   absl::string_view bytes;

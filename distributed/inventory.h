@@ -28,8 +28,8 @@ class TaskDirectory {
   // directory and its calls.
   TaskDirectory(WorkerFactory* factory, WorkerInterface* own, std::string build_version);
 
-  // Asks all tasks (name, address) at once, for so long at most; one whose connection is refused
-  // is absent at once. `own_task`: the name of the one that is in this process.
+  // Asks all tasks (name, address) at once, for so long at most: one whose connection is refused
+  // may be about to start. `own_task`: the name of the one that is in this process.
   void Gather(std::vector<std::pair<std::string, std::string>> tasks, const std::string& own_task,
               absl::Duration bound, absl::AnyInvocable<void(Inventory)> done);
 

@@ -114,10 +114,10 @@ void MasterPlan::ToRegisterRequest(const Part& part, RegisterPlanRequest* reques
   }
 }
 
-void MasterPlan::Count(absl::Span<const ChannelCount> sent) {
+void MasterPlan::Count(absl::Span<const ChannelCount> received) {
   MutexLock lock(mutex_);
   ++steps_;
-  for (const ChannelCount& count : sent) {
+  for (const ChannelCount& count : received) {
     if (count.channel() >= measured_.size()) continue;
     measured_[count.channel()].payload_bytes += count.payload_bytes();
     measured_[count.channel()].wire_bytes += count.wire_bytes();

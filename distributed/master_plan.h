@@ -51,7 +51,7 @@ class MasterPlan {
   void ToRegisterRequest(const Part& part, RegisterPlanRequest* request) const;
 
   // One more step went over the links.
-  void Count(absl::Span<const ChannelCount> sent);
+  void Count(absl::Span<const ChannelCount> received);
   // With what was counted so far.
   PlacementReport Report() const;
 

@@ -113,7 +113,7 @@ void StepCoordinator::TakeResponse(size_t index, WorkerRunStepResponse& response
   for (DeviceStepStats& device : *response.mutable_step_stats()->mutable_dev_stats()) {
     *outcome_.stats.add_dev_stats() = std::move(device);
   }
-  sent_.insert(sent_.end(), response.sent().begin(), response.sent().end());
+  received_.insert(received_.end(), response.received().begin(), response.received().end());
 }
 
 void StepCoordinator::OnTimeout() {
@@ -177,7 +177,7 @@ void StepCoordinator::OnAllAnswered() {
   Cancellation::Id stop_id;
   std::vector<std::pair<Cancellation, Cancellation::Id>> downs;
   std::vector<size_t> torn;
-  std::vector<ChannelCount> sent;
+  std::vector<ChannelCount> received;
   Status cause;
   {
     MutexLock lock(mutex_);
@@ -191,7 +191,7 @@ void StepCoordinator::OnAllAnswered() {
       }
     }
     cause = cause_;
-    sent = std::move(sent_);
+    received = std::move(received_);
     if (!cause.ok()) {
       const auto updating =
           std::count_if(plan_->parts().begin(), plan_->parts().end(),
@@ -208,7 +208,7 @@ void StepCoordinator::OnAllAnswered() {
   if (grace_timer != 0) options_.environment.timers->Cancel(grace_timer);
   stop_.Remove(stop_id);
   for (auto& [down, id] : downs) down.Remove(id);
-  if (cause.ok()) plan_->Count(sent);
+  if (cause.ok()) plan_->Count(received);
   for (const size_t i : torn) {
     SendAbort(i, cause, /*torn=*/true, [self = shared_from_this()] {
       {

@@ -77,7 +77,7 @@ class StepCoordinator : public std::enable_shared_from_this<StepCoordinator> {
   Status cause_ ABSL_GUARDED_BY(mutex_);
   StepOutcome outcome_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> fetched_ ABSL_GUARDED_BY(mutex_);
-  std::vector<ChannelCount> sent_ ABSL_GUARDED_BY(mutex_);
+  std::vector<ChannelCount> received_ ABSL_GUARDED_BY(mutex_);
   size_t marks_left_ ABSL_GUARDED_BY(mutex_) = 0;
   Timers::Id timeout_timer_ ABSL_GUARDED_BY(mutex_) = 0;
   Timers::Id grace_timer_ ABSL_GUARDED_BY(mutex_) = 0;

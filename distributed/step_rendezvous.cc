@@ -70,7 +70,6 @@ Status StepRendezvous::Send(ChannelId channel, Tensor tensor) {
   {
     MutexLock lock(mutex_);
     if (!aborted_.ok()) return aborted_;
-    sent_.push_back({channel, static_cast<int64_t>(tensor.byte_size())});
   }
   MessageKey key;
   key.session = session_;
@@ -138,10 +137,14 @@ void StepRendezvous::Abort(const Status& reason) {
   for (RecvDone& receiver : receivers) receiver(aborted);
 }
 
-void StepRendezvous::OnTensor(const MessageKey& key, Tensor tensor) {
+void StepRendezvous::OnTensor(const MessageKey& key, Tensor tensor, int64_t wire_bytes) {
   const int slot = channels_.Slot(key.channel);
   // A channel between devices of this task takes nothing from outside.
   if (slot < 0 || channels_.Destination(key.channel) != nullptr) return;
+  {
+    MutexLock lock(mutex_);
+    received_.push_back({key.channel, static_cast<int64_t>(tensor.byte_size()), wire_bytes});
+  }
   Deliver(slot, std::move(tensor));
 }
 
@@ -164,9 +167,9 @@ bool StepRendezvous::HasAllTensors() const {
   return missing_ == 0;
 }
 
-std::vector<StepRendezvous::Sent> StepRendezvous::TakeSent() {
+std::vector<StepRendezvous::Received> StepRendezvous::TakeReceived() {
   MutexLock lock(mutex_);
-  return std::exchange(sent_, {});
+  return std::exchange(received_, {});
 }
 
 }  // namespace millrace

@@ -53,9 +53,10 @@ class ChannelTable {
 // Thread-safe.
 class StepRendezvous final : public Rendezvous, public TensorSink {
  public:
-  struct Sent {
+  struct Received {
     ChannelId channel = 0;
     int64_t payload_bytes = 0;
+    int64_t wire_bytes = 0;  // with frame headers
   };
 
   // All outlive the rendezvous; `data_plane` may be null if the table has no links. A lost link
@@ -68,15 +69,15 @@ class StepRendezvous final : public Rendezvous, public TensorSink {
   void RecvAsync(ChannelId channel, RecvDone done) override;
   void Abort(const Status& reason) override;
 
-  void OnTensor(const MessageKey& key, Tensor tensor) override;
+  void OnTensor(const MessageKey& key, Tensor tensor, int64_t wire_bytes) override;
   void OnLinkDown(const Status& reason) override;
 
   // OK while not aborted.
   Status abort_reason() const;
   // Whether all that comes from other tasks or devices is here: nothing is waited for any more.
   bool HasAllTensors() const;
-  // What went to other tasks so far.
-  std::vector<Sent> TakeSent();
+  // What came from other tasks so far, as the transport counted it.
+  std::vector<Received> TakeReceived();
 
  private:
   struct Slot {
@@ -99,7 +100,7 @@ class StepRendezvous final : public Rendezvous, public TensorSink {
   Status aborted_ ABSL_GUARDED_BY(mutex_);
   std::vector<Slot> slots_ ABSL_GUARDED_BY(mutex_);
   int missing_ ABSL_GUARDED_BY(mutex_);  // slots not filled
-  std::vector<Sent> sent_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Received> received_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace millrace

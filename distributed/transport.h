@@ -28,7 +28,8 @@ struct MessageKey {
 class TensorSink {
  public:
   virtual ~TensorSink() = default;
-  virtual void OnTensor(const MessageKey& key, Tensor tensor) = 0;
+  // `wire_bytes`: of the frames that carried it, headers and payload.
+  virtual void OnTensor(const MessageKey& key, Tensor tensor, int64_t wire_bytes) = 0;
   // The link to a task that this step uses is gone (named in the status); the step cannot complete.
   virtual void OnLinkDown(const Status& reason) = 0;
 };

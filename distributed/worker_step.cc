@@ -35,10 +35,11 @@ void WorkerStepReply::CopyTo(WorkerRunStepResponse* response) const {
   SetStatus(outcome, response->mutable_status());
   EventsToProto(events, response->mutable_step_stats());
   response->set_updates_started(updates_started);
-  for (const StepRendezvous::Sent& channel : sent) {
-    ChannelCount* count = response->add_sent();
+  for (const StepRendezvous::Received& channel : received) {
+    ChannelCount* count = response->add_received();
     count->set_channel(channel.channel);
     count->set_payload_bytes(channel.payload_bytes);
+    count->set_wire_bytes(channel.wire_bytes);
   }
 }
 
@@ -163,7 +164,7 @@ void WorkerStep::Finish() {
     }
     if (finished > 0 && finished < plan_->num_updates()) plan_->MarkTorn(step_);
   }
-  reply.sent = rendezvous_.TakeSent();
+  reply.received = rendezvous_.TakeReceived();
   if (stats_ != nullptr) reply.events = stats_->Take();
   if (!plan_->channels().links().empty() && !reply.status.ok()) {
     options_.data_plane->EndStep(session_, step_);

@@ -21,7 +21,7 @@ struct WorkerStepReply {
   Status status;
   std::vector<std::pair<int, Tensor>> fetches;  // by position in the step's signature
   std::vector<KernelEvent> events;              // if traced
-  std::vector<StepRendezvous::Sent> sent;
+  std::vector<StepRendezvous::Received> received;
   bool updates_started = false;
 
   int64_t fetched_bytes() const;

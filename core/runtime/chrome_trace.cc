@@ -14,6 +14,9 @@ namespace {
 // ordered_json: the same events give the same bytes.
 using Json = nlohmann::ordered_json;
 
+// Of one device; more would be sorted among those of the next one.
+constexpr int kMostLanes = 10'000;
+
 // Where an event is drawn.
 struct Place {
   int process = 0;
@@ -22,6 +25,7 @@ struct Place {
 
 struct DeviceLanes {
   int process = 0;
+  int order = 0;                   // among all devices
   std::string name;                // "CPU:0"
   std::vector<int> lanes;          // their numbers
   std::vector<int64_t> lane_ends;  // end of the last event in each
@@ -33,9 +37,10 @@ std::pair<std::string, std::string> SplitDevice(const std::string& device) {
   return {name->TaskString(), StrCat(*name->type, ":", *name->index)};
 }
 
-Json Metadata(const char* kind, int process, int lane, const std::string& name) {
+// `key` is what the format calls the value of this kind of metadata.
+Json Metadata(const char* kind, int process, int lane, const char* key, const Json& value) {
   return Json{
-      {"ph", "M"}, {"pid", process}, {"tid", lane}, {"name", kind}, {"args", {{"name", name}}}};
+      {"ph", "M"}, {"pid", process}, {"tid", lane}, {"name", kind}, {"args", {{key, value}}}};
 }
 
 // Valid UTF-8 whatever the names hold: bytes that are not are replaced.
@@ -57,7 +62,11 @@ std::string ChromeTrace(absl::Span<const KernelEvent> events) {
   }
   int next = 0;
   for (auto& [task, process] : processes) process = next++;
-  for (auto& [device, lanes] : devices) lanes.process = processes[SplitDevice(device).first];
+  int order = 0;
+  for (auto& [device, lanes] : devices) {
+    lanes.process = processes[SplitDevice(device).first];
+    lanes.order = order++;
+  }
   std::sort(sorted.begin(), sorted.end(), [](const KernelEvent* a, const KernelEvent* b) {
     return std::tie(a->start_micros, a->end_micros, a->device, a->node) <
            std::tie(b->start_micros, b->end_micros, b->device, b->node);
@@ -67,7 +76,7 @@ std::string ChromeTrace(absl::Span<const KernelEvent> events) {
   const int64_t origin = sorted.empty() ? 0 : sorted.front()->start_micros;
   Json list = Json::array();
   for (const auto& [task, process] : processes) {
-    list.push_back(Metadata("process_name", process, 0, task));
+    list.push_back(Metadata("process_name", process, 0, "name", task));
   }
   std::map<int64_t, std::vector<std::pair<const KernelEvent*, Place>>> channels;
   int lanes_used = 0;
@@ -78,8 +87,11 @@ std::string ChromeTrace(absl::Span<const KernelEvent> events) {
     if (lane == device.lanes.size()) {
       device.lanes.push_back(lanes_used++);
       device.lane_ends.push_back(0);
-      list.push_back(Metadata("thread_name", device.process, device.lanes[lane],
+      list.push_back(Metadata("thread_name", device.process, device.lanes[lane], "name",
                               lane == 0 ? device.name : StrCat(device.name, " (", lane + 1, ")")));
+      // Viewers would sort by name, "CPU:0 (10)" before "CPU:0 (2)".
+      list.push_back(Metadata("thread_sort_index", device.process, device.lanes[lane], "sort_index",
+                              device.order * kMostLanes + static_cast<int>(lane)));
     }
     device.lane_ends[lane] = event->end_micros;
     const Place place{device.process, device.lanes[lane]};

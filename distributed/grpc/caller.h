@@ -8,6 +8,7 @@
 #include "core/base/mutex.h"
 #include "core/base/scheduler.h"
 #include "distributed/grpc/channel.h"
+#include "distributed/grpc/handover.h"
 #include "distributed/master_interface.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
@@ -40,8 +41,12 @@ class GrpcCaller {
     }
     if (!call->Begin()) return;
     grpc::TemplatedGenericStub<Request, Response> stub(shared_->channel);
+    call->handover.Give();
     stub.UnaryCall(&call->context, method, {}, &request, response,
-                   [call](const grpc::Status& status) { call->Finish(status); });
+                   [call](const grpc::Status& status) {
+                     call->handover.Take();
+                     call->Finish(status);
+                   });
   }
 
   // Protocol buffers have no larger messages.
@@ -65,6 +70,7 @@ class GrpcCaller {
     void Finish(const grpc::Status& status);
 
     grpc::ClientContext context;
+    Handover handover;  // of this object, with request and response
 
    private:
     void Watch();

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributed/grpc/handover.h"
 #include "grpcpp/generic/generic_stub.h"
 
 namespace millrace {
@@ -11,9 +12,19 @@ namespace {
 // A slice that refers to bytes of `owner`, which lives as long as gRPC needs them.
 template <typename Owner>
 grpc::Slice SliceOf(const void* data, size_t size, Owner owner) {
-  auto* kept = new Owner(std::move(owner));
+  struct Kept {
+    Owner owner;
+    Handover handover;
+  };
+  auto* kept = new Kept{std::move(owner), {}};
+  kept->handover.Give();
   return grpc::Slice(
-      const_cast<void*>(data), size, [](void* p) { delete static_cast<Owner*>(p); }, kept);
+      const_cast<void*>(data), size,
+      [](void* p) {
+        const std::unique_ptr<Kept> returned(static_cast<Kept*>(p));
+        returned->handover.Take();
+      },
+      kept);
 }
 
 // No payload is copied.
@@ -54,6 +65,7 @@ class ClientStream final : public FrameStream,
     self_ = shared_from_this();
     stub_.PrepareBidiStreamingCall(&context_, kDataStreamMethod, {}, this);
     AddHold();  // for writes, which come from outside the reactions
+    handover_.Give();
     StartRead(&incoming_);
     StartCall();
   }
@@ -65,6 +77,7 @@ class ClientStream final : public FrameStream,
       ++starting_;
     }
     outgoing_ = ToByteBuffer(std::move(message));
+    handover_.Give();
     StartWrite(&outgoing_);
     bool remove_hold;
     {
@@ -85,8 +98,10 @@ class ClientStream final : public FrameStream,
   }
 
   void OnReadDone(bool ok) override {
+    handover_.Take();
     if (ok && HandMessage(incoming_, *handler_)) {
       incoming_.Clear();
+      handover_.Give();
       StartRead(&incoming_);
       return;
     }
@@ -101,6 +116,7 @@ class ClientStream final : public FrameStream,
   }
 
   void OnWriteDone(bool ok) override {
+    handover_.Take();
     outgoing_.Clear();
     if (ok) {
       handler_->OnWritten();
@@ -110,6 +126,7 @@ class ClientStream final : public FrameStream,
   }
 
   void OnDone(const grpc::Status& status) override {
+    handover_.Take();
     Status told = FromGrpc(status);
     {
       MutexLock lock(mutex_);
@@ -131,6 +148,7 @@ class ClientStream final : public FrameStream,
   std::shared_ptr<ClientStream> self_;  // until OnDone
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
+  Handover handover_;  // of this object
 
   Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
@@ -151,6 +169,7 @@ class GrpcServerStream final : public FrameStream,
   void Start(FrameStreamAcceptor& acceptor) {
     self_ = shared_from_this();
     handler_ = acceptor.Accept(self_);
+    handover_.Give();
     StartRead(&incoming_);
   }
 
@@ -162,6 +181,7 @@ class GrpcServerStream final : public FrameStream,
       ++starting_;
     }
     outgoing_ = ToByteBuffer(std::move(message));
+    handover_.Give();
     StartWrite(&outgoing_);
     FinishIfDue(/*started=*/true);
   }
@@ -169,6 +189,7 @@ class GrpcServerStream final : public FrameStream,
   void Close(const Status& reason) override { End(reason.ok() ? Unavailable("closed") : reason); }
 
   void OnReadDone(bool ok) override {
+    handover_.Take();
     if (!ok) {
       End(Unavailable("the peer has closed the stream"));
     } else if (HandMessage(incoming_, *handler_)) {
@@ -178,6 +199,7 @@ class GrpcServerStream final : public FrameStream,
         if (ended_) return;
         ++starting_;
       }
+      handover_.Give();
       StartRead(&incoming_);
       FinishIfDue(/*started=*/true);
     } else {
@@ -186,6 +208,7 @@ class GrpcServerStream final : public FrameStream,
   }
 
   void OnWriteDone(bool ok) override {
+    handover_.Take();
     outgoing_.Clear();
     {
       MutexLock lock(mutex_);
@@ -195,9 +218,13 @@ class GrpcServerStream final : public FrameStream,
     FinishIfDue(/*started=*/false);
   }
 
-  void OnCancel() override { End(Unavailable("the peer is gone")); }
+  void OnCancel() override {
+    handover_.Take();
+    End(Unavailable("the peer is gone"));
+  }
 
   void OnDone() override {
+    handover_.Take();
     Status reason;
     {
       MutexLock lock(mutex_);
@@ -226,6 +253,7 @@ class GrpcServerStream final : public FrameStream,
       if (!ended_ || writing_ || starting_ > 0 || std::exchange(finished_, true)) return;
       reason = reason_;
     }
+    handover_.Give();
     Finish(ToGrpc(reason));
   }
 
@@ -234,6 +262,7 @@ class GrpcServerStream final : public FrameStream,
   std::shared_ptr<GrpcServerStream> self_;  // until OnDone
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
+  Handover handover_;  // of this object
 
   Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -383,6 +383,10 @@ TEST(MasterTest, TheReportTellsWhatCrossedEachLink) {
     EXPECT_EQ(link.measured_steps, 3);
     EXPECT_EQ(link.measured_payload_bytes, 3 * link.predicted_bytes)
         << link.source << " to " << link.destination;
+    // Each tensor came with the header of its frame, and nothing else.
+    const int64_t headers = link.measured_wire_bytes - link.measured_payload_bytes;
+    EXPECT_GE(headers, 3 * 35 * link.tensors);
+    EXPECT_LE(headers, 3 * (35 + 8 * kMaxRank) * link.tensors);
   }
   EXPECT_EQ(ReportOf(world, session, 77).status().code(), absl::StatusCode::kNotFound);
 }

@@ -17,7 +17,7 @@ struct MemoryDataPlanes::Step {
     if (sink == nullptr) {
       early.emplace_back(key, std::move(tensor));
     } else {
-      sink->OnTensor(key, std::move(tensor));
+      sink->OnTensor(key, std::move(tensor), 0);
     }
   }
 };
@@ -60,7 +60,7 @@ class MemoryDataPlanes::Plane : public std::enable_shared_from_this<Plane> {
     MutexLock lock(begun->mutex);
     if (begun->sink != nullptr) return Internal("step ", step, " begins twice");
     begun->sink = sink;
-    for (auto& [key, tensor] : begun->early) sink->OnTensor(key, std::move(tensor));
+    for (auto& [key, tensor] : begun->early) sink->OnTensor(key, std::move(tensor), 0);
     begun->early.clear();
     return absl::OkStatus();
   }

@@ -31,10 +31,11 @@ class Collector : public TensorSink {
  public:
   using Key = std::tuple<uint64_t, uint64_t, uint32_t, uint32_t>;
 
-  void OnTensor(const MessageKey& key, Tensor tensor) override {
+  void OnTensor(const MessageKey& key, Tensor tensor, int64_t wire_bytes) override {
     EXPECT_FALSE(ended) << "called after EndStep";
     const Key flat(key.session, key.step, key.frame, key.channel);
     EXPECT_TRUE(tensors.emplace(flat, std::move(tensor)).second) << "the same key twice";
+    wire[key.channel] += wire_bytes;
     order.push_back(key.channel);
   }
   void OnLinkDown(const Status& reason) override {
@@ -54,7 +55,8 @@ class Collector : public TensorSink {
   static constexpr uint64_t kSession = 77;
 
   std::map<Key, Tensor> tensors;
-  std::vector<uint32_t> order;  // of channels
+  std::vector<uint32_t> order;       // of channels
+  std::map<uint32_t, int64_t> wire;  // bytes by channel
   std::vector<Status> downs;
   bool ended = false;
 };

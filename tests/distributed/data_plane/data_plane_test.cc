@@ -69,10 +69,39 @@ TEST(DataPlaneTest, DeliversEveryKindOfTensor) {
   EXPECT_GT(sent.wire_bytes_sent, sent.payload_bytes_sent);
   EXPECT_EQ(sent.wire_bytes_sent, received.wire_bytes_received);
 
+  // One frame for a small tensor, headers and all; an offer and three chunks for the large one.
+  EXPECT_EQ(sink.wire[1], 35 + 2 * 8 + 16);
+  EXPECT_EQ(sink.wire[2], 35);
+  EXPECT_EQ(sink.wire[4], (43 + 8) + 3 * 25 + 3'000'000);
+  // All that went over the link belongs to some tensor, but for the greeting and what each message
+  // begins with.
+  int64_t of_tensors = 0;
+  for (const auto& [channel, bytes] : sink.wire) of_tensors += bytes;
+  EXPECT_LT(of_tensors, sent.wire_bytes_sent);
+  EXPECT_GT(of_tensors, sent.wire_bytes_sent - 500);
+
   cluster.plane(1).EndStep(kSession, 1);
   cluster.plane(0).EndStep(kSession, 1);
   cluster.RunFor(absl::Seconds(1));
   cluster.ExpectNothingHeld();
+}
+
+// A byte that is neither 0 nor 1 must not become a bool, whoever sends it and in which frames.
+TEST(DataPlaneTest, BoolsAreOneOrZero) {
+  Cluster cluster(2);
+  Collector sink;
+  ASSERT_TRUE(cluster.plane(1).BeginStep(kSession, 1, &sink, cluster.Links(1)).ok());
+  for (const int64_t size : {3, 300'000}) {
+    Tensor tensor = Tensor::Zeros(DType::kBool, {size});
+    static_cast<unsigned char*>(tensor.mutable_raw_data())[size - 1] = 2;
+    cluster.plane(0).Push(cluster.Link(0, 1), Key(1, static_cast<uint32_t>(size)), tensor);
+  }
+  ASSERT_TRUE(cluster.RunUntil([&] { return sink.tensors.size() == 2; }));
+  for (const uint32_t size : {3u, 300'000u}) {
+    const auto* bytes = static_cast<const unsigned char*>(sink.Get(1, size).raw_data());
+    EXPECT_EQ(bytes[0], 0);
+    EXPECT_EQ(bytes[size - 1], 1);
+  }
 }
 
 TEST(DataPlaneTest, LinksAreTheSameForEqualArguments) {
@@ -308,8 +337,8 @@ TEST(DataPlaneTest, EndStepFromWithinTheSink) {
   class Ending final : public Collector {
    public:
     explicit Ending(StreamDataPlane& plane) : plane_(plane) {}
-    void OnTensor(const MessageKey& key, Tensor tensor) override {
-      Collector::OnTensor(key, std::move(tensor));
+    void OnTensor(const MessageKey& key, Tensor tensor, int64_t wire_bytes) override {
+      Collector::OnTensor(key, std::move(tensor), wire_bytes);
       plane_.EndStep(key.session, key.step);
       ended = true;
     }

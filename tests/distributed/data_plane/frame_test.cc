@@ -112,6 +112,25 @@ TEST(FrameTest, RoundTripInPiecesOfAnySize) {
   }
 }
 
+TEST(FrameTest, EachFramesSizeIsWhatItAddsToTheMessage) {
+  const auto size_of = [](const std::function<void(MessageBuilder&)>& add) {
+    MessageBuilder builder;
+    const auto empty = static_cast<int64_t>(builder.header_size());
+    add(builder);
+    return static_cast<int64_t>(builder.Build().size()) - empty;
+  };
+  for (const Tensor& tensor :
+       {Tensor(), Tensor::Zeros(DType::kFloat, {}), Tensor::Zeros(DType::kUint8, {2, 3, 5, 0}),
+        Tensor::Zeros(DType::kDouble, {7, 9})}) {
+    const TensorHeader header = TensorHeader::Of({1, 2, 3, 4}, tensor);
+    EXPECT_EQ(TensorFrameSize(header),
+              size_of([&](MessageBuilder& b) { b.AddTensor(header, tensor); }));
+    EXPECT_EQ(OfferFrameSize(header), size_of([&](MessageBuilder& b) { b.AddOffer(header, 9); }));
+  }
+  const Tensor bytes = Tensor::Zeros(DType::kUint8, {100});
+  EXPECT_EQ(ChunkFrameSize(40), size_of([&](MessageBuilder& b) { b.AddChunk(9, 50, 40, bytes); }));
+}
+
 TEST(FrameTest, PayloadsAreNotCopied) {
   const Message message = Everything();
   ASSERT_EQ(message.payloads.size(), 2u);

@@ -17,7 +17,7 @@ namespace {
 class Echo final : public TensorSink {
  public:
   Echo(StreamDataPlane& plane, LinkId link) : plane_(plane), link_(link) {}
-  void OnTensor(const MessageKey& key, Tensor tensor) override {
+  void OnTensor(const MessageKey& key, Tensor tensor, int64_t /*wire_bytes*/) override {
     plane_.Push(link_, key, std::move(tensor));
   }
   void OnLinkDown(const Status&) override {}

@@ -106,7 +106,7 @@ TEST_F(ThroughputTest, AHundredMegabytesBesidePlainTcp) {
   class Echo final : public WaitingSink {
    public:
     Echo(StreamDataPlane& plane, LinkId link) : plane_(plane), link_(link) {}
-    void OnTensor(const MessageKey& key, Tensor tensor) override {
+    void OnTensor(const MessageKey& key, Tensor tensor, int64_t /*wire_bytes*/) override {
       plane_.Push(link_, key, std::move(tensor));
     }
 
@@ -153,7 +153,7 @@ TEST_F(ThroughputTest, SmallTensorsThereAndBack) {
    public:
     Player(StreamDataPlane& plane, LinkId link, Notification* ended)
         : plane_(plane), link_(link), ended_(ended) {}
-    void OnTensor(const MessageKey& key, Tensor tensor) override {
+    void OnTensor(const MessageKey& key, Tensor tensor, int64_t /*wire_bytes*/) override {
       MessageKey next = key;
       ++next.channel;
       if (next.channel == 2 * kTimes) {

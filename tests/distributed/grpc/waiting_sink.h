@@ -14,7 +14,7 @@ namespace millrace {
 // Keeps what a step gets, for a test's thread that waits for it.
 class WaitingSink : public TensorSink {
  public:
-  void OnTensor(const MessageKey& key, Tensor tensor) override {
+  void OnTensor(const MessageKey& key, Tensor tensor, int64_t /*wire_bytes*/) override {
     MutexLock lock(mutex_);
     tensors_[key.channel] = std::move(tensor);
     changed_.NotifyAll();
