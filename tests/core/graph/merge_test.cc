@@ -9,8 +9,8 @@ namespace millrace {
 namespace {
 
 constexpr char kBase[] = R"(x = Placeholder() {dtype=float, shape=[2]}
-y = Neg(x, ^init)
 init = NoOp()
+y = Neg(x, ^init)
 )";
 
 // The merged graph and the names of what was added, or the error.
@@ -35,8 +35,8 @@ TEST(MergeGraphTest, AddsWhatIsNewAndOnlyThat) {
   EXPECT_EQ(Merged(""), "");
   EXPECT_EQ(Merged("init = NoOp()\nmore = NoOp(^init)\n"), "more = NoOp(^init)\n+more");
   // In any order, with ids of its own.
-  EXPECT_EQ(Merged("z = Neg(y)\ny = Neg(x, ^init)\ninit = NoOp()\n"
-                   "x = Placeholder() {dtype=float, shape=[2]}\nw = Neg(z)\n"),
+  EXPECT_EQ(Merged("init = NoOp()\nx = Placeholder() {dtype=float, shape=[2]}\n"
+                   "y = Neg(x, ^init)\nz = Neg(y)\nw = Neg(z)\n"),
             "z = Neg(y)\nw = Neg(z)\n+z+w");
 }
 
