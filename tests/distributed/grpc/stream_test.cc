@@ -90,7 +90,9 @@ TEST_F(StreamTest, ManyStepsFromManyThreads) {
       }
     });
     schedule([&, step] {
-      EXPECT_TRUE(b.plane->BeginStep(kSession, step, &sinks[step], {b.LinkTo(a)}).ok());
+      const Status begun = b.plane->BeginStep(kSession, step, &sinks[step], {b.LinkTo(a)});
+      // One that nobody waits for may have ended before this runs.
+      EXPECT_TRUE(begun.ok() || (step % 4 == 3 && absl::IsFailedPrecondition(begun))) << begun;
     });
   }
   for (int step = 0; step < kSteps; ++step) {
