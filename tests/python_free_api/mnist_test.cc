@@ -1,5 +1,3 @@
-#include <zlib.h>
-
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,11 +6,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "python_free_api/dataset.h"
+#include "tests/testing/gzip.h"
 
 namespace millrace {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::Gzip;
 using ::testing::HasSubstr;
 
 // An IDX file: the type and rank bytes, extents, elements.
@@ -25,20 +25,6 @@ std::string Idx(int type, const std::vector<uint32_t>& extents, const std::vecto
   }
   for (const int element : elements) bytes.push_back(static_cast<char>(element));
   return bytes;
-}
-
-std::string Gzip(const std::string& bytes) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(bytes.size() + 100, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(out.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 constexpr int kUint8 = 8;

@@ -1,32 +1,19 @@
 #include "core/io/idx.h"
 
-#include <zlib.h>
-
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/testing/gzip.h"
 
 namespace millrace {
 namespace {
+
+using testing::Gzip;
 
 std::string Bytes(std::initializer_list<int> values) {
   std::string bytes;
   for (int v : values) bytes.push_back(static_cast<char>(v));
   return bytes;
-}
-
-std::string Gzip(const std::string& bytes) {
-  z_stream stream{};
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-  std::string out(bytes.size() + 100, '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  out.resize(out.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return out;
 }
 
 const std::string kMatrix = Bytes({0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 255});
