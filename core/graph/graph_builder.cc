@@ -291,9 +291,9 @@ void GraphBuilder::NoteUpdate(Value handle, Operation update) {
   const std::vector<NodeId> asked_for = node.control_inputs();
   // It may change several variables.
   std::vector<std::string> order_only;
-  if (const AttrValue* known = node.attrs().Find(kOrderOnlyAttr)) {
-    order_only = *known->get<std::vector<std::string>>();
-  }
+  const AttrValue* known = node.attrs().Find(kOrderOnlyAttr);
+  const auto* names = known == nullptr ? nullptr : known->get<std::vector<std::string>>();
+  if (names != nullptr) order_only = *names;  // null too if its writer gave it another type
   for (const NodeId id : earlier) {
     // An update may itself read; and what was added after it cannot come before it.
     if (id >= update.node()) continue;

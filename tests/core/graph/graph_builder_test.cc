@@ -283,6 +283,16 @@ TEST_F(VariableTest, AnUpdateOfSeveralVariablesComesAfterWhatEachHadBefore) {
   EXPECT_EQ(b_.graph().Find("both")->control_inputs().size(), 2u);
 }
 
+TEST_F(VariableTest, AnOrderAttributeOfAnotherTypeCountsAsNone) {
+  const Value value = Read();
+  const Operation update = b_.Add("AssignVariableOp", {w_, value}, {{kOrderOnlyAttr, int64_t{7}}},
+                                  SourceLocation(), "odd");
+  b_.NoteUpdate(w_, update);
+  EXPECT_EQ(
+      b_.graph().Find("odd")->attrs().Find(kOrderOnlyAttr)->get<std::vector<std::string>>()->size(),
+      1u);
+}
+
 // Sharing it would make one run after what only the other was told to wait for, or not wait at all.
 TEST_F(VariableTest, ReadsUnderControlDependenciesAreNotShared) {
   const Value plain = Read();
