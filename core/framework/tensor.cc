@@ -187,6 +187,15 @@ Tensor Tensor::Slice(int64_t begin, int64_t end) const {
                 static_cast<char*>(data_) + static_cast<size_t>(begin * row) * SizeOf(dtype_));
 }
 
+Tensor Tensor::View(size_t offset, DType dtype, const Shape& shape) const {
+  const size_t element = SizeOf(dtype);
+  if (SizeOf(dtype_) == 0 || element == 0 || offset % element != 0) return Tensor();
+  const size_t room = NumericBytes(dtype_, shape_);
+  if (offset > room || NumericBytes(dtype, shape) > room - offset) return Tensor();
+  buffer_->Ref();
+  return Tensor(dtype, shape, buffer_, static_cast<char*>(data_) + offset);
+}
+
 Tensor Tensor::Reshaped(const Shape& shape) const {
   if (!valid() || shape.num_elements() != num_elements()) return Tensor();
   Tensor result = *this;

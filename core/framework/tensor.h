@@ -127,6 +127,10 @@ class Tensor {
   // Rows [begin, end) along dimension 0, without a copy (a copy of strings, whose buffer is one
   // piece). REQUIRES: rank >= 1, 0 <= begin <= end <= dim(0); the bounds are clamped to that.
   Tensor Slice(int64_t begin, int64_t end) const;
+  // A tensor in a part of this one's memory, from the byte `offset` on, which it keeps alive.
+  // REQUIRES: numeric dtypes, `offset` aligned for `dtype`, and room for the elements; else
+  // invalid.
+  Tensor View(size_t offset, DType dtype, const Shape& shape) const;
   // The same elements under another shape. REQUIRES: equal number of elements; else invalid.
   Tensor Reshaped(const Shape& shape) const;
   // A deep copy from `allocator`, which is of the same device. A resource is shared.

@@ -26,6 +26,7 @@ struct PlanNode {
     kUpdate = 1 << 5,          // changes variables
     kDropOutputs = 1 << 6,     // some output has no reader
     kVariableShapes = 1 << 7,  // the shape behind some handle is known at run time only
+    kTakesInput = 1 << 8,      // output 0 takes over the memory of input in_place_inputs
   };
   const Kernel* kernel = nullptr;
   const ShapeFacts* facts = nullptr;  // if nothing is left to find out at run time
@@ -38,7 +39,7 @@ struct PlanNode {
   uint32_t first_successor = 0;
   uint32_t num_successors = 0;
   uint32_t async_index = 0;
-  uint32_t in_place_inputs = 0;  // bit i: input i, of the first 32
+  uint32_t in_place_inputs = 0;  // bit i: input i, of the first 32; with kTakesInput: which input
   NodeId id = -1;
 };
 
@@ -49,6 +50,7 @@ struct PlanSlot {
   bool made_by_kernel = false;  // strings, resources: nothing can be allocated for them
   bool host_memory = false;     // on a device whose own memory is not the host's
   bool never_in_place = false;  // fed or fetched: not ours to overwrite
+  int32_t memory_line = -1;     // its place in the step's memory, in lines of kAlignment bytes
 };
 
 // The one implementation of ExecutionPlan. Public arrays: the executor's inner loop reads them.
@@ -69,6 +71,7 @@ class CompiledPlan final : public ExecutionPlan {
   int num_updates() const override { return num_updates_; }
   void MarkTorn(uint64_t step) const override;
   bool draws_random() const override { return draws_random_; }
+  int64_t planned_bytes() const override { return memory_bytes; }
   int64_t prepared_count() const override {
     return prepared_count_.load(std::memory_order_relaxed);
   }
@@ -81,6 +84,9 @@ class CompiledPlan final : public ExecutionPlan {
   }
   // InvalidArgument, naming the feed, unless there is a tensor for each feed that fits.
   Status CheckFeeds(absl::Span<const Tensor> feeds) const;
+  static size_t MemoryOffset(const PlanSlot& slot) {
+    return static_cast<size_t>(slot.memory_line) * Allocator::kAlignment;
+  }
   // The indices of a node's host inputs.
   absl::Span<const int32_t> HostInputs(const PlanNode& planned) const;
   // Runs shape function and Prepare. `shapes` of all inputs (behind handles: of the variables),
@@ -104,6 +110,7 @@ class CompiledPlan final : public ExecutionPlan {
   std::vector<SlotId> feed_slots;        // kNoSlot: read by none
   std::vector<SlotId> fetch_slots;
   std::vector<bool> fetch_is_last;  // of this slot: no later fetch needs it
+  int64_t memory_bytes = 0;         // of the step's memory, in which some outputs have their place
   int num_async = 0;
   int most_inputs = 0;  // of a node
   static constexpr SlotId kNoSlot = INT32_MAX;

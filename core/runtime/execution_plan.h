@@ -40,6 +40,9 @@ class ExecutionPlan {
   virtual void MarkTorn(uint64_t step) const = 0;
   // Whether a node draws random numbers: such a step advances the random counter when it commits.
   virtual bool draws_random() const = 0;
+  // The memory that a step takes in one piece for the outputs of which size and life are known
+  // before it runs. What else it needs is allocated as it is made.
+  virtual int64_t planned_bytes() const = 0;
   // Kernels prepared so far (memo misses), for tests and inspection.
   virtual int64_t prepared_count() const = 0;
 

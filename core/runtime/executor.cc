@@ -6,6 +6,7 @@
 #include "core/base/mutex.h"
 #include "core/framework/resource.h"
 #include "core/runtime/compiled_plan.h"
+#include "core/runtime/step_memory.h"
 #include "core/runtime/step_state.h"
 
 namespace millrace {
@@ -52,6 +53,7 @@ class Executor::Impl {
     }
     StepState& step = *TakeState().release();
     step.Begin(plan_);
+    BeginStepMemory(plan_, allocator_, step);
     step.run = std::move(run);
     step.run.context.device = &plan_.device();
     step.done = std::move(done);
@@ -159,7 +161,7 @@ class Executor::Impl {
       MR_RETURN_IF_ERROR(FindFacts(node, absl::MakeConstSpan(inputs, node.num_inputs), facts, own));
     }
     if ((node.flags & PlanNode::kAllocate) == 0) return absl::OkStatus();
-    return AllocateOutputs(step, node, *facts, inputs);
+    return AllocateOutputs(plan_, allocator_, node, *facts, inputs, step);
   }
 
   // False if the step has failed.
@@ -255,49 +257,6 @@ class Executor::Impl {
     MR_ASSIGN_OR_RETURN(own, plan_.MakeFacts(node, shapes, inputs));
     facts = node.memo->Add(own);
     return absl::OkStatus();
-  }
-
-  Status AllocateOutputs(StepState& step, const PlanNode& node, const ShapeFacts& facts,
-                         Tensor** inputs) {
-    Tensor* outputs = step.slots.get() + node.first_output;
-    const PlanSlot* planned = plan_.slots.data() + node.first_output;
-    uint32_t i = 0;
-    if ((node.flags & PlanNode::kInPlace) != 0 && TakeInput(step, node, facts.outputs[0], inputs)) {
-      i = 1;
-    }
-    for (; i < node.num_outputs; ++i) {
-      if (planned[i].made_by_kernel) continue;
-      Allocator& allocator = planned[i].host_memory ? HostAllocator() : allocator_;
-      StatusOr<Tensor> made = Tensor::Allocate(allocator, planned[i].dtype, facts.outputs[i]);
-      if (!made.ok()) return std::move(made).status();
-      // Slots are empty until their node runs.
-      std::construct_at(&outputs[i], *std::move(made));
-    }
-    return absl::OkStatus();
-  }
-
-  // Gives output 0 the buffer of an input that nobody else will read.
-  bool TakeInput(StepState& step, const PlanNode& node, const Shape& shape, Tensor** inputs) {
-    const SlotId* slots = plan_.input_slots.data() + node.first_input;
-    uint32_t left = node.in_place_inputs;
-    for (; left != 0; left &= left - 1) {
-      const int i = __builtin_ctz(left);
-      if (std::atomic_ref<int32_t>(step.uses[slots[i]]).load(std::memory_order_acquire) != 1) {
-        continue;
-      }
-      Tensor& input = *inputs[i];
-      Tensor& output = step.slots[node.first_output];
-      if (input.num_elements() != shape.num_elements() || !input.OwnsWholeBuffer()) continue;
-      if (input.shape() == shape) {
-        // The kernel reads its input where its output is.
-        std::construct_at(&output, std::move(input));
-        inputs[i] = &output;
-      } else {
-        std::construct_at(&output, input.Reshaped(shape));
-      }
-      return true;
-    }
-    return false;
   }
 
   // Lets go of what the node read, and hands on what it made.
@@ -421,8 +380,10 @@ class Executor::Impl {
     std::vector<Tensor> fetches;
     if (status.ok()) {
       TakeFetches(step, fetches);
+      status = EndStepMemory(step);
     } else {
       for (size_t i = 0; i < plan_.slots.size(); ++i) Drop(step.slots[i]);
+      step.memory = Tensor();
     }
     Done done = std::move(step.done);
     step.run = ExecutorRun();

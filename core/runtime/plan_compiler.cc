@@ -6,6 +6,7 @@
 #include "core/graph/algorithms.h"
 #include "core/runtime/byte_text.h"
 #include "core/runtime/compiled_plan.h"
+#include "core/runtime/step_memory.h"
 
 namespace millrace {
 namespace {
@@ -43,6 +44,7 @@ class PlanCompiler {
     AddEdges();
     for (PlanNode& planned : plan_.nodes) MR_RETURN_IF_ERROR(FixShapes(planned));
     FindRoots();
+    AssignStepMemory(plan_);
     return absl::OkStatus();
   }
 

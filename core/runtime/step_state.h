@@ -50,6 +50,7 @@ struct StepState {
   }
 
   std::unique_ptr<Tensor[]> slots;
+  Tensor memory;                       // CompiledPlan::memory_bytes, during a run
   std::unique_ptr<int32_t[]> pending;  // by node: predecessors that have not run
   std::unique_ptr<int32_t[]> uses;     // by slot: readers that have not run
   // By node: links of the stacks of ready nodes. A node is in one stack at most.
