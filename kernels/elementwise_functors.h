@@ -42,15 +42,21 @@ constexpr T WrapMul(T x, T y) {
 template <typename T>
 struct Neg {
   constexpr T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) return WrapSub(T(0), x);
-    return -x;  // not 0-x, which is +0 for +0
+    if constexpr (std::is_integral_v<T>) {
+      return WrapSub(T(0), x);
+    } else {
+      return -x;  // not 0-x, which is +0 for +0
+    }
   }
 };
 template <typename T>
 struct Abs {
   constexpr T operator()(T x) const {
-    if constexpr (std::is_integral_v<T>) return x < T(0) ? WrapSub(T(0), x) : x;
-    return std::fabs(x);
+    if constexpr (std::is_integral_v<T>) {
+      return x < T(0) ? WrapSub(T(0), x) : x;
+    } else {
+      return std::fabs(x);
+    }
   }
 };
 template <typename T>
@@ -84,6 +90,18 @@ struct Log {
   constexpr T operator()(T x) const { return std::log(x); }
 };
 template <typename T>
+struct Expm1 {
+  constexpr T operator()(T x) const { return std::expm1(x); }
+};
+template <typename T>
+struct Log1p {
+  constexpr T operator()(T x) const { return std::log1p(x); }
+};
+template <typename T>
+struct Erf {
+  constexpr T operator()(T x) const { return std::erf(x); }
+};
+template <typename T>
 struct Tanh {
   constexpr T operator()(T x) const { return std::tanh(x); }
 };
@@ -91,9 +109,25 @@ template <typename T>
 struct Sigmoid {
   constexpr T operator()(T x) const { return T(1) / (T(1) + std::exp(-x)); }
 };
+// Activations keep NaN.
 template <typename T>
 struct Relu {
-  constexpr T operator()(T x) const { return x < T(0) ? T(0) : x; }  // keeps NaN
+  constexpr T operator()(T x) const { return x <= T(0) ? T(0) : x; }
+};
+template <typename T>
+struct Relu6 {
+  constexpr T operator()(T x) const { return x <= T(0) ? T(0) : (x > T(6) ? T(6) : x); }
+};
+template <typename T>
+struct Elu {
+  constexpr T operator()(T x) const { return x < T(0) ? std::expm1(x) : x; }
+};
+// log(1+e^x), of which no part overflows.
+template <typename T>
+struct Softplus {
+  constexpr T operator()(T x) const {
+    return (x > T(0) ? x : T(0)) + std::log1p(std::exp(-std::fabs(x)));
+  }
 };
 template <typename T>
 struct IsFinite {
@@ -101,11 +135,21 @@ struct IsFinite {
     return x - x == T(0);  // NaN - NaN and inf - inf are NaN
   }
 };
+template <typename T>
+struct IsNan {
+  constexpr bool operator()(T x) const { return x != x; }
+};
+template <typename T>
+struct IsInf {
+  constexpr bool operator()(T x) const {
+    return std::fabs(x) == std::numeric_limits<T>::infinity();
+  }
+};
 struct LogicalNot {
   constexpr bool operator()(bool x) const { return !x; }
 };
 
-// ---- gradients: of the forward op's output y (ReluGrad: of its input) and dy ----
+// ---- gradients: of the forward op's output y and dy, or of dy and its input x (or y) ----
 
 template <typename T>
 struct TanhGrad {
@@ -130,6 +174,18 @@ struct ReciprocalGrad {
 template <typename T>
 struct ReluGrad {
   constexpr T operator()(T dy, T x) const { return x > T(0) ? dy : T(0); }
+};
+template <typename T>
+struct Relu6Grad {
+  constexpr T operator()(T dy, T x) const { return x > T(0) && x < T(6) ? dy : T(0); }
+};
+template <typename T>
+struct EluGrad {
+  constexpr T operator()(T dy, T y) const { return y < T(0) ? (y + T(1)) * dy : dy; }
+};
+template <typename T>
+struct SoftplusGrad {
+  constexpr T operator()(T dy, T x) const { return dy / (std::exp(-x) + T(1)); }
 };
 
 // ---- binary ----

@@ -7,12 +7,17 @@ namespace millrace {
 
 void RegisterAllKernels(KernelRegistry& registry) {
   RegisterUnaryKernels(registry);
+  RegisterActivationKernels(registry);
   RegisterArithmeticKernels(registry);
   RegisterComparisonKernels(registry);
   RegisterCastKernels(registry);
   RegisterSelectKernels(registry);
+  RegisterClipKernels(registry);
   RegisterReductionKernels(registry);
+  RegisterArgExtremeKernels(registry);
+  RegisterScanKernels(registry);
   RegisterMatMulKernels(registry);
+  RegisterBatchMatMulKernels(registry);
   RegisterConvKernels(registry);
   RegisterPoolKernels(registry);
   RegisterBiasKernels(registry);

@@ -6,6 +6,7 @@ namespace millrace {
 
 void RegisterArrayOps(OpRegistry& registry) {
   RegisterSourceOps(registry);
+  RegisterIdentityOps(registry);
   RegisterShapeOps(registry);
   RegisterMovementOps(registry);
   RegisterRepeatOps(registry);

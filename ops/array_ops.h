@@ -25,6 +25,12 @@ Value Placeholder(GraphBuilder& builder, DType dtype, PartialShape shape,
                   absl::string_view name = "", SourceLocation where = SourceLocation::Current());
 
 Value Identity(Value x, SourceLocation where = SourceLocation::Current());
+// All at once: what needs one of the results needs all of `values`.
+std::vector<Value> IdentityN(absl::Span<const Value> values,
+                             SourceLocation where = SourceLocation::Current());
+// x; a gradient through it is an error, which gives `message`.
+Value PreventGradient(Value x, absl::string_view message,
+                      SourceLocation where = SourceLocation::Current());
 // x, through which no gradient flows.
 Value StopGradient(Value x, SourceLocation where = SourceLocation::Current());
 // `value` (a scalar) at every element of the shape held by `dims` (int32 or int64 vector).

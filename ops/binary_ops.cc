@@ -111,9 +111,10 @@ Status SquaredDifferenceGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// Pixels and counts, too.
-constexpr char kAll[] = "T: {float, double, int32, int64, uint8, int8}";
-constexpr char kNumbers[] = "T: {float, double, int32, int64}";
+constexpr char kNumbers[] =
+    "T: {float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
+constexpr char kSigned[] = "T: {float, double, int8, int16, int32, int64}";
+constexpr char kWide[] = "T: {float, double, int32, int64}";
 constexpr char kFloats[] = "T: {float, double}";
 
 OpDef Arithmetic(const char* name, const char* types, GradientFn gradient, ShardingFn sharding,
@@ -136,11 +137,11 @@ void RegisterBinaryOps(OpRegistry& registry) {
   const ShardingFn product = ElementwiseSharding(Linearity::kEach, {0, 1});
   const ShardingFn quotient = ElementwiseSharding(Linearity::kEach, {0});
   const ShardingFn none = ElementwiseSharding(Linearity::kNone);
-  registry.Add(Arithmetic("AddV2", kAll, AddGradient, sum, true).Doc("x + y, elementwise."));
+  registry.Add(Arithmetic("AddV2", kNumbers, AddGradient, sum, true).Doc("x + y, elementwise."));
   registry.Add(
-      Arithmetic("Add", kAll, AddGradient, sum, true).Doc("x + y: the older form of AddV2."));
-  registry.Add(Arithmetic("Sub", kAll, SubGradient, sum, false).Doc("x - y, elementwise."));
-  registry.Add(Arithmetic("Mul", kAll, MulGradient, product, true).Doc("x * y, elementwise."));
+      Arithmetic("Add", kNumbers, AddGradient, sum, true).Doc("x + y: the older form of AddV2."));
+  registry.Add(Arithmetic("Sub", kNumbers, SubGradient, sum, false).Doc("x - y, elementwise."));
+  registry.Add(Arithmetic("Mul", kNumbers, MulGradient, product, true).Doc("x * y, elementwise."));
   registry.Add(Arithmetic("RealDiv", kFloats, DivGradient, quotient, false)
                    .Doc("x / y of floating numbers, elementwise."));
   registry.Add(Arithmetic("Div", kNumbers, DivGradient, none, false)
@@ -156,8 +157,8 @@ void RegisterBinaryOps(OpRegistry& registry) {
   registry.Add(Arithmetic("Minimum", kNumbers, MinimumGradient, none, true)
                    .Doc("The smaller, elementwise."));
   registry.Add(
-      Arithmetic("Pow", kNumbers, PowGradient, none, false).Doc("x to the power y, elementwise."));
-  registry.Add(Arithmetic("SquaredDifference", kNumbers, SquaredDifferenceGradient, none, true)
+      Arithmetic("Pow", kSigned, PowGradient, none, false).Doc("x to the power y, elementwise."));
+  registry.Add(Arithmetic("SquaredDifference", kWide, SquaredDifferenceGradient, none, true)
                    .Doc("(x - y)^2, elementwise."));
 }
 

@@ -64,16 +64,19 @@ std::optional<std::vector<int64_t>> BroadcastAxes(const PartialShape& x, const P
   return axes;
 }
 
+Value SumOverBroadcast(Value g, const std::vector<int64_t>& axes, int64_t added) {
+  if (axes.empty()) return g;
+  if (static_cast<int64_t>(axes.size()) == added) return ReduceSum(g, axes, false);
+  const Value sum = ReduceSum(g, axes, true);
+  if (added == 0) return sum;
+  return Squeeze(sum, {axes.begin(), axes.begin() + added});
+}
+
 Value SumToShapeOf(Value g, Value x, Value other) {
   if (!g.ok() || !x.ok() || !other.ok() || x.port() == other.port()) return g;
   if (const auto axes = BroadcastAxes(x.shape(), other.shape())) {
-    if (axes->empty()) return g;
-    const int64_t added = std::max(0, other.shape().rank() - x.shape().rank());
     // Leading axes that x lacks go; axes along which it has extent 1 stay.
-    if (static_cast<int64_t>(axes->size()) == added) return ReduceSum(g, *axes, false);
-    const Value sum = ReduceSum(g, *axes, true);
-    if (added == 0) return sum;
-    return Squeeze(sum, {axes->begin(), axes->begin() + added});
+    return SumOverBroadcast(g, *axes, std::max(0, other.shape().rank() - x.shape().rank()));
   }
   const Value shape = ShapeOf(x);
   const std::vector<Value> axes = BroadcastGradientArgs(shape, ShapeOf(other));

@@ -23,6 +23,10 @@ std::optional<std::vector<int64_t>> BroadcastAxes(const PartialShape& x, const P
 // the result of the broadcast.
 Value SumToShapeOf(Value g, Value x, Value other);
 
+// `g` summed over `axes` (ascending) of a broadcast; the first `added` of them go, the others stay
+// with extent 1.
+Value SumOverBroadcast(Value g, const std::vector<int64_t>& axes, int64_t added);
+
 // The gradients of a binary op with broadcasting: sets dx(i) to `g` summed to input i's shape.
 class BroadcastGradients {
  public:

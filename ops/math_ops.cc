@@ -65,10 +65,14 @@ Status AddNGradient(GradientContext& c) {
 void RegisterMathOps(OpRegistry& registry) {
   RegisterUnaryOps(registry);
   RegisterUnaryGradientOps(registry);
+  RegisterActivationOps(registry);
   RegisterBinaryOps(registry);
   RegisterComparisonOps(registry);
+  RegisterChoiceOps(registry);
   RegisterReductionOps(registry);
+  RegisterScanOps(registry);
   RegisterMatMulOps(registry);
+  RegisterBatchMatMulOps(registry);
   registry.Add(OpDef("AddN")
                    .Input("inputs: N * T")
                    .Output("sum: T")

@@ -37,10 +37,25 @@ Value Log(Value x, Where where = Where::Current());
 Value Tanh(Value x, Where where = Where::Current());
 // 1/(1+e^-x)
 Value Sigmoid(Value x, Where where = Where::Current());
+// e^x - 1 and log(1+x), exact where x is small, too.
+Value Expm1(Value x, Where where = Where::Current());
+Value Log1p(Value x, Where where = Where::Current());
+// The error function.
+Value Erf(Value x, Where where = Where::Current());
 // max(x,0)
 Value Relu(Value x, Where where = Where::Current());
-// True for elements that are neither infinite nor NaN.
+// min(max(x,0),6)
+Value Relu6(Value x, Where where = Where::Current());
+// x where it is positive, else alpha x.
+Value LeakyRelu(Value x, float alpha = 0.2f, Where where = Where::Current());
+// x where it is positive, else e^x - 1.
+Value Elu(Value x, Where where = Where::Current());
+// log(1+e^x)
+Value Softplus(Value x, Where where = Where::Current());
+// True for elements that are neither infinite nor NaN; that are NaN; that are infinite.
 Value IsFinite(Value x, Where where = Where::Current());
+Value IsNan(Value x, Where where = Where::Current());
+Value IsInf(Value x, Where where = Where::Current());
 // The same numbers as another dtype.
 Value Cast(Value x, DType dtype, Where where = Where::Current());
 
@@ -63,8 +78,13 @@ Value Less(Value x, Value y, Where where = Where::Current());
 Value LessEqual(Value x, Value y, Where where = Where::Current());
 Value Greater(Value x, Value y, Where where = Where::Current());
 Value GreaterEqual(Value x, Value y, Where where = Where::Current());
+Value LogicalAnd(Value x, Value y, Where where = Where::Current());
+Value LogicalOr(Value x, Value y, Where where = Where::Current());
+Value LogicalNot(Value x, Where where = Where::Current());
 // x where `condition`, else y; all broadcast.
 Value Select(Value condition, Value x, Value y, Where where = Where::Current());
+// max(min(x,high),low); each bound is a scalar or has x's shape.
+Value ClipByValue(Value x, Value low, Value high, Where where = Where::Current());
 // The sum of equally shaped values, in their order.
 Value AddN(absl::Span<const Value> values, Where where = Where::Current());
 
@@ -75,14 +95,34 @@ Value ReduceMean(Value x, std::vector<int64_t> axes = {}, bool keep_dims = false
                  Where where = Where::Current());
 Value ReduceMax(Value x, std::vector<int64_t> axes = {}, bool keep_dims = false,
                 Where where = Where::Current());
-// The index (int64) of the largest element along `axis`; the first among equals.
+Value ReduceMin(Value x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                Where where = Where::Current());
+Value ReduceProd(Value x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                 Where where = Where::Current());
+// Of booleans: whether all are true, or any.
+Value ReduceAll(Value x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                Where where = Where::Current());
+Value ReduceAny(Value x, std::vector<int64_t> axes = {}, bool keep_dims = false,
+                Where where = Where::Current());
+// The index (int64) of the largest, or smallest, element along `axis`; the first among equals.
 Value ArgMax(Value x, int64_t axis, Where where = Where::Current());
+Value ArgMin(Value x, int64_t axis, Where where = Where::Current());
+// The sum, or product, of each element with those before it along `axis`; without itself if
+// `exclusive`; from the end if `reverse`.
+Value CumSum(Value x, int64_t axis, bool exclusive = false, bool reverse = false,
+             Where where = Where::Current());
+Value CumProd(Value x, int64_t axis, bool exclusive = false, bool reverse = false,
+              Where where = Where::Current());
 // Half the sum of squares: a scalar.
 Value L2Loss(Value x, Where where = Where::Current());
 
 // a[m,k] b[k,n] -> [m,n]; either may be given transposed.
 Value MatMul(Value a, Value b, bool transpose_a = false, bool transpose_b = false,
              Where where = Where::Current());
+// x[...,m,k] y[...,k,n] -> [...,m,n]: a product for each of the leading indices, which broadcast;
+// the matrices of either may be given transposed.
+Value BatchMatMul(Value x, Value y, bool adj_x = false, bool adj_y = false,
+                  Where where = Where::Current());
 
 // Operators: as Add, Sub, ... The user's line in messages is that of an operand.
 Value operator+(Value x, Value y);

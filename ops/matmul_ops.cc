@@ -101,7 +101,7 @@ void RegisterMatMulOps(OpRegistry& registry) {
                    .Output("product: T")
                    .Attr("transpose_a: bool = false")
                    .Attr("transpose_b: bool = false")
-                   .Attr("T: {float, double}")
+                   .Attr("T: {float, double, int32, int64}")
                    // Hints of public graphs, without effect on the product.
                    .Attr("grad_a: bool = false")
                    .Attr("grad_b: bool = false")

@@ -9,13 +9,18 @@ namespace millrace {
 // Of RegisterMathOps.
 void RegisterUnaryOps(OpRegistry& registry);
 void RegisterUnaryGradientOps(OpRegistry& registry);
+void RegisterActivationOps(OpRegistry& registry);
 void RegisterBinaryOps(OpRegistry& registry);
 void RegisterComparisonOps(OpRegistry& registry);
+void RegisterChoiceOps(OpRegistry& registry);
 void RegisterReductionOps(OpRegistry& registry);
+void RegisterScanOps(OpRegistry& registry);
 void RegisterMatMulOps(OpRegistry& registry);
+void RegisterBatchMatMulOps(OpRegistry& registry);
 
 // Of RegisterArrayOps.
 void RegisterSourceOps(OpRegistry& registry);
+void RegisterIdentityOps(OpRegistry& registry);
 void RegisterShapeOps(OpRegistry& registry);
 void RegisterMovementOps(OpRegistry& registry);
 void RegisterRepeatOps(OpRegistry& registry);

@@ -49,12 +49,32 @@ Value ReduceMean(Value x, std::vector<int64_t> axes, bool keep_dims, Where where
 Value ReduceMax(Value x, std::vector<int64_t> axes, bool keep_dims, Where where) {
   return ReduceAlong("Max", x, std::move(axes), keep_dims, where);
 }
-Value ArgMax(Value x, int64_t axis, Where where) {
+Value ReduceMin(Value x, std::vector<int64_t> axes, bool keep_dims, Where where) {
+  return ReduceAlong("Min", x, std::move(axes), keep_dims, where);
+}
+Value ReduceProd(Value x, std::vector<int64_t> axes, bool keep_dims, Where where) {
+  return ReduceAlong("Prod", x, std::move(axes), keep_dims, where);
+}
+Value ReduceAll(Value x, std::vector<int64_t> axes, bool keep_dims, Where where) {
+  return ReduceAlong("All", x, std::move(axes), keep_dims, where);
+}
+Value ReduceAny(Value x, std::vector<int64_t> axes, bool keep_dims, Where where) {
+  return ReduceAlong("Any", x, std::move(axes), keep_dims, where);
+}
+
+namespace {
+
+Value IndexAlong(const char* op, Value x, int64_t axis, Where where) {
   if (!x.ok()) return x;
   const Value dimension =
       Const(*x.builder(), Tensor::Scalar(static_cast<int32_t>(axis)), "", where);
-  return Call("ArgMax", {x, dimension}, {}, where);
+  return Call(op, {x, dimension}, {}, where);
 }
+
+}  // namespace
+
+Value ArgMax(Value x, int64_t axis, Where where) { return IndexAlong("ArgMax", x, axis, where); }
+Value ArgMin(Value x, int64_t axis, Where where) { return IndexAlong("ArgMin", x, axis, where); }
 Value L2Loss(Value x, Where where) { return Call("L2Loss", {x}, {}, where); }
 
 namespace {
@@ -96,7 +116,7 @@ Status ReductionShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-Status ArgMaxShape(ShapeContext& c) {
+Status ArgExtremeShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(CheckScalar(c, 1, "dimension"));
   const PartialShape& in = c.input(0);
   if (!in.has_rank()) return absl::OkStatus();
@@ -110,7 +130,7 @@ Status ArgMaxShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape rest, Reduced(in, {normal}, false));
   if (in.dim(normal) == 0 && NumElements(rest).value_or(0) > 0) {
     return InvalidArgument("axis ", normal, " of the input ", in.ToString(),
-                           " is empty: it has no largest element");
+                           " is empty: none of its elements is extreme");
   }
   c.set_output(0, rest);
   return absl::OkStatus();
@@ -157,14 +177,35 @@ Status L2LossSharding(ShardingContext& c) {
   return absl::OkStatus();
 }
 
+// What all reductions declare alike.
+OpDef& AddReduction(OpDef& op, Parts parts) {
+  op.Attr("Tidx: {int32, int64} = int32").Attr("keep_dims: bool = false");
+  op.Shape(ReductionShape).Sharding(ReductionSharding(parts));
+  op.Cost([](const ShapeContext& c) { return OpCost{Elements(c.input(0)), TouchedBytes(c)}; });
+  return op;
+}
+
 OpDef Reduction(const char* name, GradientFn gradient, Parts parts) {
   OpDef op(name);
   op.Input("input: T").HostInput("reduction_indices: Tidx").Output("output: T");
-  op.Attr("T: {float, double, int32, int64}");
-  op.Attr("Tidx: {int32, int64} = int32");
-  op.Attr("keep_dims: bool = false");
-  op.Shape(ReductionShape).Gradient(std::move(gradient)).Sharding(ReductionSharding(parts));
-  op.Cost([](const ShapeContext& c) { return OpCost{Elements(c.input(0)), TouchedBytes(c)}; });
+  op.Attr("T: {float, double, int32, int64}").Gradient(std::move(gradient));
+  return AddReduction(op, parts);
+}
+
+OpDef LogicalReduction(const char* name) {
+  OpDef op(name);
+  op.Input("input: bool").HostInput("reduction_indices: Tidx").Output("output: bool");
+  op.NotDifferentiable("it is a function of booleans");
+  return AddReduction(op, Parts::kWhole);
+}
+
+OpDef ArgExtreme(const char* name) {
+  OpDef op(name);
+  op.Input("input: T").HostInput("dimension: Tidx").Output("output: output_type");
+  op.Attr("T: {float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool}");
+  op.Attr("Tidx: {int32, int64} = int32").Attr("output_type: {int32, int64} = int64");
+  op.Shape(ArgExtremeShape).Sharding(ReductionSharding(Parts::kWhole));
+  op.NotDifferentiable("its output is an index");
   return op;
 }
 
@@ -181,17 +222,12 @@ void RegisterReductionOps(OpRegistry& registry) {
       Reduction("Min", MaxGradient, Parts::kWhole).Doc("The smallest of the elements along axes."));
   registry.Add(Reduction("Prod", ProdGradient, Parts::kWhole)
                    .Doc("The product of the elements along axes."));
-  registry.Add(OpDef("ArgMax")
-                   .Input("input: T")
-                   .HostInput("dimension: Tidx")
-                   .Output("output: output_type")
-                   .Attr("T: {float, double, int32, int64}")
-                   .Attr("Tidx: {int32, int64} = int32")
-                   .Attr("output_type: {int32, int64} = int64")
-                   .Shape(ArgMaxShape)
-                   .NotDifferentiable("its output is an index")
-                   .Sharding(ReductionSharding(Parts::kWhole))
-                   .Doc("The index of the largest element along an axis; the first of equals."));
+  registry.Add(LogicalReduction("All").Doc("Whether all elements along axes are true."));
+  registry.Add(LogicalReduction("Any").Doc("Whether any element along axes is true."));
+  registry.Add(ArgExtreme("ArgMax").Doc(
+      "The index of the largest element along an axis; the first of equals."));
+  registry.Add(ArgExtreme("ArgMin").Doc(
+      "The index of the smallest element along an axis; the first of equals."));
   registry.Add(OpDef("L2Loss")
                    .Input("t: T")
                    .Output("output: T")

@@ -100,6 +100,15 @@ StatusOr<PartialShape> ShapeOperand(const ShapeContext& c, int i, absl::string_v
   return UnknownOfRank(static_cast<int>(own.dim(0)));
 }
 
+Status EqualShapes(ShapeContext& c) {
+  auto merged = c.input(0).MergeWith(c.input(1));
+  if (!merged.ok()) {
+    return InvalidArgument("the inputs must have one shape, but have ", c.input(0).ToString(),
+                           " and ", c.input(1).ToString());
+  }
+  return SetOutput(c, 0, merged);
+}
+
 Status SetOutput(ShapeContext& c, int i, StatusOr<PartialShape> shape) {
   if (!shape.ok()) return shape.status();
   c.set_output(i, *shape);

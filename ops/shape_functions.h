@@ -37,6 +37,9 @@ Status CheckVectorOrScalar(const ShapeContext& c, int i, absl::string_view what)
 // operand is not known.
 StatusOr<PartialShape> ShapeOperand(const ShapeContext& c, int i, absl::string_view what);
 
+// Output 0 has the shape that inputs 0 and 1 both have.
+Status EqualShapes(ShapeContext& c);
+
 // Sets output i; the error of `shape` passes through.
 Status SetOutput(ShapeContext& c, int i, StatusOr<PartialShape> shape);
 

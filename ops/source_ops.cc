@@ -8,7 +8,7 @@
 #include "ops/shape_functions.h"
 #include "ops/sharding_rules.h"
 
-// Where values come from: constants, feeds, fills; and the ops that hand a value on.
+// Where values come from: constants, feeds, fills.
 namespace millrace {
 
 Value Const(GraphBuilder& builder, Tensor tensor, absl::string_view name, SourceLocation where) {
@@ -95,8 +95,6 @@ Value Placeholder(GraphBuilder& builder, DType dtype, PartialShape shape, absl::
   return builder.AddOne("Placeholder", {}, {{"dtype", dtype}, {"shape", shape}}, where, name);
 }
 
-Value Identity(Value x, SourceLocation where) { return Call("Identity", {x}, {}, where); }
-Value StopGradient(Value x, SourceLocation where) { return Call("StopGradient", {x}, {}, where); }
 Value Fill(Value dims, Value value, SourceLocation where) {
   return Call("Fill", {dims, value}, {}, where);
 }
@@ -125,11 +123,6 @@ Status ShapeFromAttr(ShapeContext& c) {
 Status FillShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(CheckScalar(c, 1, "value"));
   return SetOutput(c, 0, ShapeOperand(c, 0, "dims"));
-}
-
-Status IdentityGradient(GradientContext& c) {
-  c.set_dx(0, c.dy(0));
-  return absl::OkStatus();
 }
 
 Status FillGradient(GradientContext& c) {
@@ -174,26 +167,6 @@ void RegisterSourceOps(OpRegistry& registry) {
                    .NotDifferentiable("a placeholder has no inputs")
                    .Traits({Trait::kPlaceholder, Trait::kStateful})
                    .Doc("A value that each step must feed."));
-  registry.Add(
-      OpDef("Identity")
-          .Input("input: T")
-          .Output("output: T")
-          .Attr("T: type")
-          .Shape(ShapeOfInput0)
-          .Gradient(IdentityGradient)
-          .Sharding(SameSharding)
-          .Traits({Trait::kIdentity, Trait::kElementwise, Trait::kAllocatesOutputs, Trait::kCheap})
-          .Doc("Its input."));
-  registry.Add(OpDef("StopGradient")
-                   .Input("input: T")
-                   .Output("output: T")
-                   .Attr("T: type")
-                   .Shape(ShapeOfInput0)
-                   .Gradient(ZeroGradient)
-                   .Sharding(SameSharding)
-                   .Traits({Trait::kIdentity, Trait::kNoGradientStop, Trait::kElementwise,
-                            Trait::kAllocatesOutputs, Trait::kCheap})
-                   .Doc("Its input, through which no gradient flows."));
   registry.Add(OpDef("Fill")
                    .HostInput("dims: index_type")
                    .Input("value: T")

@@ -45,30 +45,12 @@ Status RsqrtGradGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-// z = -dy y^2
+// z = -dy y^2, of ReciprocalGrad and of InvGrad.
 Status ReciprocalGradGradient(GradientContext& c) {
   const Value y = c.input(0), dy = c.input(1), g = c.dy(0);
   if (c.needs_dx(0)) c.set_dx(0, Mul(Mul(g, dy), y * -2.0));
   if (c.needs_dx(1)) c.set_dx(1, Again("ReciprocalGrad", y, g));
   return absl::OkStatus();
-}
-
-// Piecewise linear: only the incoming gradient matters.
-Status ReluGradGradient(GradientContext& c) {
-  if (c.needs_dx(0)) {
-    c.set_dx(0, Call("ReluGrad", {c.dy(0), c.input(1)}, {}, Where::Current()));
-  }
-  return absl::OkStatus();
-}
-
-// Both inputs have one shape, which the output has, too.
-Status SameShapes(ShapeContext& c) {
-  auto merged = c.input(0).MergeWith(c.input(1));
-  if (!merged.ok()) {
-    return InvalidArgument("the inputs must have one shape, but have ", c.input(0).ToString(),
-                           " and ", c.input(1).ToString());
-  }
-  return SetOutput(c, 0, merged);
 }
 
 }  // namespace
@@ -84,6 +66,7 @@ void RegisterUnaryGradientOps(OpRegistry& registry) {
       {"SqrtGrad", SqrtGradGradient, "dy / (2 y): the gradient of y = sqrt(x)."},
       {"RsqrtGrad", RsqrtGradGradient, "-dy y^3 / 2: the gradient of y = 1/sqrt(x)."},
       {"ReciprocalGrad", ReciprocalGradGradient, "-dy y^2: the gradient of y = 1/x."},
+      {"InvGrad", ReciprocalGradGradient, "-dy y^2: the older ReciprocalGrad."},
   };
   for (const auto& op : ops) {
     registry.Add(OpDef(op.name)
@@ -91,22 +74,12 @@ void RegisterUnaryGradientOps(OpRegistry& registry) {
                      .Input("dy: T")
                      .Output("z: T")
                      .Attr("T: {float, double}")
-                     .Shape(SameShapes)
+                     .Shape(EqualShapes)
                      .Gradient(op.gradient)
                      .Sharding(ElementwiseSharding(Linearity::kEach, {1}))
                      .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap})
                      .Doc(op.doc));
   }
-  registry.Add(OpDef("ReluGrad")
-                   .Input("gradients: T")
-                   .Input("features: T")
-                   .Output("backprops: T")
-                   .Attr("T: {float, double}")
-                   .Shape(SameShapes)
-                   .Gradient(ReluGradGradient)
-                   .Sharding(ElementwiseSharding(Linearity::kEach, {0}))
-                   .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap})
-                   .Doc("The gradient where the feature is positive, else 0."));
 }
 
 }  // namespace millrace

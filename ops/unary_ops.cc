@@ -21,8 +21,12 @@ Value Exp(Value x, Where where) { return Call("Exp", {x}, {}, where); }
 Value Log(Value x, Where where) { return Call("Log", {x}, {}, where); }
 Value Tanh(Value x, Where where) { return Call("Tanh", {x}, {}, where); }
 Value Sigmoid(Value x, Where where) { return Call("Sigmoid", {x}, {}, where); }
-Value Relu(Value x, Where where) { return Call("Relu", {x}, {}, where); }
+Value Expm1(Value x, Where where) { return Call("Expm1", {x}, {}, where); }
+Value Log1p(Value x, Where where) { return Call("Log1p", {x}, {}, where); }
+Value Erf(Value x, Where where) { return Call("Erf", {x}, {}, where); }
 Value IsFinite(Value x, Where where) { return Call("IsFinite", {x}, {}, where); }
+Value IsNan(Value x, Where where) { return Call("IsNan", {x}, {}, where); }
+Value IsInf(Value x, Where where) { return Call("IsInf", {x}, {}, where); }
 Value Cast(Value x, DType dtype, Where where) {
   return Call("Cast", {x}, {{"DstT", dtype}}, where);
 }
@@ -54,8 +58,21 @@ Status LogGradient(GradientContext& c) {
   return absl::OkStatus();
 }
 
-Status ReluGradient(GradientContext& c) {
-  c.set_dx(0, Call("ReluGrad", {c.dy(0), c.output(0)}, {}, Where::Current()));
+// Not y + 1, which is 0 where e^x is small.
+Status Expm1Gradient(GradientContext& c) {
+  c.set_dx(0, Mul(c.dy(0), Exp(c.input(0))));
+  return absl::OkStatus();
+}
+
+Status Log1pGradient(GradientContext& c) {
+  c.set_dx(0, Div(c.dy(0), c.input(0) + 1.0));
+  return absl::OkStatus();
+}
+
+// 2/sqrt(pi) e^(-x^2)
+Status ErfGradient(GradientContext& c) {
+  constexpr double kSlopeAtZero = 1.1283791670955126;
+  c.set_dx(0, Mul(c.dy(0), Exp(Neg(Square(c.input(0)))) * kSlopeAtZero));
   return absl::OkStatus();
 }
 
@@ -90,22 +107,28 @@ struct UnaryOp {
   const char* doc;
 };
 
-constexpr char kNumbers[] = "T: {float, double, int32, int64}";
+constexpr char kNumbers[] =
+    "T: {float, double, int8, int16, int32, int64, uint8, uint16, uint32, uint64}";
+constexpr char kSigned[] = "T: {float, double, int8, int16, int32, int64}";
 constexpr char kFloats[] = "T: {float, double}";
 
 }  // namespace
 
 void RegisterUnaryOps(OpRegistry& registry) {
   const UnaryOp ops[] = {
-      {"Neg", kNumbers, NegGradient, "The negative of each element."},
-      {"Abs", kNumbers, AbsGradient, "The absolute value of each element."},
-      {"Sign", kNumbers, ZeroGradient, "-1, 0 or 1: the sign of each element."},
+      {"Neg", kSigned, NegGradient, "The negative of each element."},
+      {"Abs", kSigned, AbsGradient, "The absolute value of each element."},
+      {"Sign", kSigned, ZeroGradient, "-1, 0 or 1: the sign of each element."},
       {"Square", kNumbers, SquareGradient, "The square of each element."},
       {"Sqrt", kFloats, GradientOp("SqrtGrad"), "The square root of each element."},
       {"Rsqrt", kFloats, GradientOp("RsqrtGrad"), "1 over the square root of each element."},
       {"Reciprocal", kFloats, GradientOp("ReciprocalGrad"), "1 over each element."},
+      {"Inv", kFloats, GradientOp("InvGrad"), "1 over each element: the older Reciprocal."},
       {"Exp", kFloats, ExpGradient, "e to the power of each element."},
       {"Log", kFloats, LogGradient, "The natural logarithm of each element."},
+      {"Expm1", kFloats, Expm1Gradient, "e^x - 1 of each element, exact for small ones."},
+      {"Log1p", kFloats, Log1pGradient, "log(1 + x) of each element, exact for small ones."},
+      {"Erf", kFloats, ErfGradient, "The error function of each element."},
       {"Tanh", kFloats, GradientOp("TanhGrad"), "The hyperbolic tangent of each element."},
       {"Sigmoid", kFloats, GradientOp("SigmoidGrad"), "1/(1+e^-x) of each element."},
   };
@@ -122,25 +145,25 @@ void RegisterUnaryOps(OpRegistry& registry) {
             .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap})
             .Doc(op.doc));
   }
-  // The public op calls its ports otherwise.
-  registry.Add(OpDef("Relu")
-                   .Input("features: T")
-                   .Output("activations: T")
-                   .Attr(kNumbers)
-                   .Shape(ShapeOfInput0)
-                   .Gradient(ReluGradient)
-                   .Sharding(ElementwiseSharding(Linearity::kNone))
-                   .Traits({Trait::kElementwise, Trait::kInPlace, Trait::kCheap})
-                   .Doc("The larger of each element and 0."));
-  registry.Add(OpDef("IsFinite")
-                   .Input("x: T")
-                   .Output("y: bool")
-                   .Attr(kFloats)
-                   .Shape(ShapeOfInput0)
-                   .NotDifferentiable("its output is boolean")
-                   .Sharding(ElementwiseSharding(Linearity::kNone))
-                   .Traits({Trait::kElementwise, Trait::kCheap})
-                   .Doc("Whether each element is neither infinite nor NaN."));
+  const struct {
+    const char* name;
+    const char* doc;
+  } tests[] = {
+      {"IsFinite", "Whether each element is neither infinite nor NaN."},
+      {"IsNan", "Whether each element is NaN."},
+      {"IsInf", "Whether each element is infinite, of either sign."},
+  };
+  for (const auto& op : tests) {
+    registry.Add(OpDef(op.name)
+                     .Input("x: T")
+                     .Output("y: bool")
+                     .Attr(kFloats)
+                     .Shape(ShapeOfInput0)
+                     .NotDifferentiable("its output is boolean")
+                     .Sharding(ElementwiseSharding(Linearity::kNone))
+                     .Traits({Trait::kElementwise, Trait::kCheap})
+                     .Doc(op.doc));
+  }
   registry.Add(OpDef("Cast")
                    .Input("x: SrcT")
                    .Output("y: DstT")
@@ -151,7 +174,7 @@ void RegisterUnaryOps(OpRegistry& registry) {
                    .Gradient(CastGradient)
                    .Sharding(CastSharding)
                    .Traits({Trait::kElementwise, Trait::kCheap})
-                   .Doc("The same numbers as another dtype."));
+                   .Doc("The same numbers as another dtype; Truncate rounds floats towards zero."));
 }
 
 }  // namespace millrace

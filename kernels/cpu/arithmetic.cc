@@ -37,30 +37,36 @@ class AddNKernel final : public Kernel {
   }
 };
 
+// Adds `op` for all numbers that C++ has.
+template <template <typename> class F>
+void AddForNumbers(KernelRegistry& registry, absl::string_view op) {
+  AddBinary<F, float, double, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t,
+            uint64_t>(registry, op);
+}
+
 }  // namespace
 
 void RegisterArithmeticKernels(KernelRegistry& registry) {
-  for (const char* op : {"Add", "AddV2"}) {
-    AddBinary<functor::Add, float, double, int32_t, int64_t, uint8_t, int8_t>(registry, op);
-  }
-  AddBinary<functor::Sub, float, double, int32_t, int64_t, uint8_t, int8_t>(registry, "Sub");
-  AddBinary<functor::Mul, float, double, int32_t, int64_t, uint8_t, int8_t>(registry, "Mul");
-  AddBinary<functor::Div, float, double, int32_t, int64_t>(registry, "Div");
+  for (const char* op : {"Add", "AddV2"}) AddForNumbers<functor::Add>(registry, op);
+  AddForNumbers<functor::Sub>(registry, "Sub");
+  AddForNumbers<functor::Mul>(registry, "Mul");
+  AddForNumbers<functor::Div>(registry, "Div");
   AddBinary<functor::Div, float, double>(registry, "RealDiv");
   AddBinary<functor::DivNoNan, float, double>(registry, "DivNoNan");
-  AddBinary<functor::FloorDiv, float, double, int32_t, int64_t>(registry, "FloorDiv");
-  AddBinary<functor::FloorMod, float, double, int32_t, int64_t>(registry, "FloorMod");
-  AddBinary<functor::Maximum, float, double, int32_t, int64_t>(registry, "Maximum");
-  AddBinary<functor::Minimum, float, double, int32_t, int64_t>(registry, "Minimum");
-  AddBinary<functor::Pow, float, double, int32_t, int64_t>(registry, "Pow");
+  AddForNumbers<functor::FloorDiv>(registry, "FloorDiv");
+  AddForNumbers<functor::FloorMod>(registry, "FloorMod");
+  AddForNumbers<functor::Maximum>(registry, "Maximum");
+  AddForNumbers<functor::Minimum>(registry, "Minimum");
+  AddBinary<functor::Pow, float, double, int8_t, int16_t, int32_t, int64_t>(registry, "Pow");
   AddBinary<functor::SquaredDifference, float, double, int32_t, int64_t>(registry,
                                                                          "SquaredDifference");
   AddBinary<functor::TanhGrad, float, double>(registry, "TanhGrad");
   AddBinary<functor::SigmoidGrad, float, double>(registry, "SigmoidGrad");
   AddBinary<functor::SqrtGrad, float, double>(registry, "SqrtGrad");
   AddBinary<functor::RsqrtGrad, float, double>(registry, "RsqrtGrad");
-  AddBinary<functor::ReciprocalGrad, float, double>(registry, "ReciprocalGrad");
-  AddBinary<functor::ReluGrad, float, double>(registry, "ReluGrad");
+  for (const char* op : {"ReciprocalGrad", "InvGrad"}) {
+    AddBinary<functor::ReciprocalGrad, float, double>(registry, op);
+  }
   AddTyped<AddNKernel, float, double, int32_t, int64_t>(registry, "AddN", "CPU");
 }
 

@@ -47,6 +47,44 @@ void CastLoop(const void* from, void* to, int64_t begin, int64_t end) {
   for (int64_t i = begin; i < end; ++i) y[i] = Target::Store(F()(Source::Load(x[i])));
 }
 
+// Cuts the mantissa down to that of the target, towards zero, before it is converted. What is
+// subnormal in the target is still rounded, as in the public op.
+template <typename From, typename To, typename Bits, int kCut>
+void TruncatingLoop(const void* from, void* to, int64_t begin, int64_t end) {
+  using Target = Number<To>;
+  const auto* x = static_cast<const From*>(from);
+  auto* y = static_cast<typename Target::Memory*>(to);
+  using F = functor::Cast<typename Target::Value, From>;
+  for (int64_t i = begin; i < end; ++i) {
+    From value = x[i];
+    if (value == value) {
+      Bits bits;
+      std::memcpy(&bits, &value, sizeof(bits));
+      bits &= ~Bits{0} << kCut;
+      std::memcpy(&value, &bits, sizeof(bits));
+    }
+    y[i] = Target::Store(F()(value));
+  }
+}
+
+// The loop for Truncate = true where it makes a difference, else null. The public op truncates no
+// doubles to bfloat16.
+Loop FindTruncatingLoop(DType from, DType to) {
+  if (from == DType::kDouble && to == DType::kFloat) {
+    return TruncatingLoop<double, float, uint64_t, 29>;
+  }
+  if (from == DType::kDouble && to == DType::kHalf) {
+    return TruncatingLoop<double, HalfTag, uint64_t, 42>;
+  }
+  if (from == DType::kFloat && to == DType::kHalf) {
+    return TruncatingLoop<float, HalfTag, uint32_t, 13>;
+  }
+  if (from == DType::kFloat && to == DType::kBfloat16) {
+    return TruncatingLoop<float, Bfloat16Tag, uint32_t, 16>;
+  }
+  return nullptr;
+}
+
 template <typename From, typename... To>
 Loop FindTarget(DType to) {
   Loop loop = nullptr;
@@ -73,7 +111,8 @@ class CastKernel final : public Kernel {
   static StatusOr<std::unique_ptr<Kernel>> Create(const KernelConstruction& c) {
     MR_ASSIGN_OR_RETURN(const DType from, c.attrs.Get<DType>("SrcT"));
     MR_ASSIGN_OR_RETURN(const DType to, c.attrs.Get<DType>("DstT"));
-    const Loop loop = FindLoop(from, to);
+    Loop loop = c.attrs.GetOr("Truncate", false) ? FindTruncatingLoop(from, to) : nullptr;
+    if (loop == nullptr) loop = FindLoop(from, to);
     if (loop == nullptr) {
       return Unimplemented("no cast from ", Name(from), " to ", Name(to));
     }

@@ -8,17 +8,20 @@
 #include "kernels/broadcast.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/vector_special.h"
 #include "kernels/elementwise_functors.h"
 
 // Elementwise kernels from the functors. Where vector_math has the op for floats or doubles, that
 // loop runs; else a plain one.
 namespace millrace {
 
-// Which vector loop stands for a functor; kNone for the others. Doubles keep the exact exp, log
-// and tanh of the C library: they are what fp32 is compared with.
+// Which vector loop stands for a functor; kNone for the others. Doubles keep the exact exp, log,
+// tanh and so on of the C library: they are what fp32 is compared with.
 inline constexpr int kNone = -1;
 template <typename F>
 inline constexpr int kVectorUnary = kNone;
+template <typename F>
+inline constexpr int kVectorSpecial = kNone;
 template <typename F>
 inline constexpr int kVectorBinary = kNone;
 
@@ -37,6 +40,8 @@ inline constexpr int kVectorUnary<functor::Reciprocal<T>> =
     static_cast<int>(vector::Unary::kReciprocal);
 template <typename T>
 inline constexpr int kVectorUnary<functor::Relu<T>> = static_cast<int>(vector::Unary::kRelu);
+template <typename T>
+inline constexpr int kVectorUnary<functor::Relu6<T>> = static_cast<int>(vector::Unary::kRelu6);
 template <>
 inline constexpr int kVectorUnary<functor::Exp<float>> = static_cast<int>(vector::Unary::kExp);
 template <>
@@ -46,6 +51,20 @@ inline constexpr int kVectorUnary<functor::Tanh<float>> = static_cast<int>(vecto
 template <>
 inline constexpr int kVectorUnary<functor::Sigmoid<float>> =
     static_cast<int>(vector::Unary::kSigmoid);
+
+template <>
+inline constexpr int kVectorSpecial<functor::Expm1<float>> =
+    static_cast<int>(vector::Special::kExpm1);
+template <>
+inline constexpr int kVectorSpecial<functor::Log1p<float>> =
+    static_cast<int>(vector::Special::kLog1p);
+template <>
+inline constexpr int kVectorSpecial<functor::Erf<float>> = static_cast<int>(vector::Special::kErf);
+template <>
+inline constexpr int kVectorSpecial<functor::Elu<float>> = static_cast<int>(vector::Special::kElu);
+template <>
+inline constexpr int kVectorSpecial<functor::Softplus<float>> =
+    static_cast<int>(vector::Special::kSoftplus);
 
 template <typename T>
 inline constexpr int kVectorBinary<functor::Add<T>> = static_cast<int>(vector::Binary::kAdd);
@@ -68,11 +87,26 @@ template <typename T>
 inline constexpr int kVectorBinary<functor::ReluGrad<T>> =
     static_cast<int>(vector::Binary::kReluGrad);
 template <typename T>
+inline constexpr int kVectorBinary<functor::Relu6Grad<T>> =
+    static_cast<int>(vector::Binary::kRelu6Grad);
+template <typename T>
+inline constexpr int kVectorBinary<functor::EluGrad<T>> =
+    static_cast<int>(vector::Binary::kEluGrad);
+template <>
+inline constexpr int kVectorBinary<functor::SoftplusGrad<float>> =
+    static_cast<int>(vector::Binary::kSoftplusGrad);
+template <typename T>
 inline constexpr int kVectorBinary<functor::TanhGrad<T>> =
     static_cast<int>(vector::Binary::kTanhGrad);
 template <typename T>
 inline constexpr int kVectorBinary<functor::SigmoidGrad<T>> =
     static_cast<int>(vector::Binary::kSigmoidGrad);
+
+// Whether the functor's operations are those of its vector loop, so that it may stand for that.
+template <typename F>
+inline constexpr bool kSameAsVector = true;
+template <>
+inline constexpr bool kSameAsVector<functor::SoftplusGrad<float>> = false;
 
 template <typename T>
 inline constexpr bool kIsVectorType = std::is_same_v<T, float> || std::is_same_v<T, double>;
@@ -119,6 +153,9 @@ class UnaryKernel final : public Kernel {
                     if constexpr (kVectorUnary<F> != kNone && kIsVectorType<In>) {
                       vector::Run(static_cast<vector::Unary>(kVectorUnary<F>), x + begin,
                                   out + begin, end - begin);
+                    } else if constexpr (kVectorSpecial<F> != kNone) {
+                      vector::Run(static_cast<vector::Special>(kVectorSpecial<F>), x + begin,
+                                  out + begin, end - begin);
                     } else {
                       for (int64_t i = begin; i < end; ++i) out[i] = F()(x[i]);
                     }
@@ -132,8 +169,8 @@ class UnaryKernel final : public Kernel {
 
 template <typename F, typename In, typename Out>
 void BinaryRow(const In* x, int64_t stride_x, const In* y, int64_t stride_y, Out* out, int64_t n) {
-  if (n == 1) {
-    *out = F()(*x, *y);  // the same operations as in a vector, without the call
+  if (n == 1 && kSameAsVector<F>) {
+    *out = F()(*x, *y);  // without the call
   } else if constexpr (kVectorBinary<F> != kNone && kIsVectorType<In>) {
     constexpr auto kOp = static_cast<vector::Binary>(kVectorBinary<F>);
     if (stride_x == 1) {

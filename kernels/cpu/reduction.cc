@@ -70,6 +70,40 @@ struct ProdOf : Fold<T, functor::Mul> {
   static constexpr T kInitial = T(1);
 };
 
+// Bytes of 0 and 1, which the compiler combines many at once.
+template <typename T>
+struct AllOf {
+  static constexpr bool kInitial = true;
+  static bool Row(const bool* x, int64_t n, bool initial) {
+    bool all = initial;
+    for (int64_t i = 0; i < n; ++i) all &= x[i];
+    return all;
+  }
+  static void Rows(const bool* x, int64_t rows, int64_t stride, int64_t width, bool initial,
+                   bool* out) {
+    std::fill_n(out, width, initial);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < width; ++j) out[j] &= x[i * stride + j];
+    }
+  }
+};
+template <typename T>
+struct AnyOf {
+  static constexpr bool kInitial = false;
+  static bool Row(const bool* x, int64_t n, bool initial) {
+    bool any = initial;
+    for (int64_t i = 0; i < n; ++i) any |= x[i];
+    return any;
+  }
+  static void Rows(const bool* x, int64_t rows, int64_t stride, int64_t width, bool initial,
+                   bool* out) {
+    std::fill_n(out, width, initial);
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < width; ++j) out[j] |= x[i * stride + j];
+    }
+  }
+};
+
 // out[outer, inner] = the reduction of x[outer, reduced, inner] over the middle.
 template <typename R, typename T>
 Status ReducePass(KernelContext& context, const T* x, int64_t outer, int64_t reduced, int64_t inner,
@@ -215,52 +249,6 @@ void AddReduce(KernelRegistry& registry, absl::string_view op) {
    ...);
 }
 
-// The index of the first largest element along an axis.
-template <typename T>
-class ArgMaxKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& context) const override {
-    const Tensor& x = context.input(0);
-    MR_ASSIGN_OR_RETURN(const int64_t given, HostInt(context.input(1), "the axis"));
-    MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(given, x.shape().rank()));
-    const int64_t extent = x.shape()[axis];
-    if (extent == 0) {
-      return InvalidArgument("axis ", given, " of ", x.shape().ToString(),
-                             " has no largest "
-                             "element");
-    }
-    int64_t inner = 1;
-    for (int i = axis + 1; i < x.shape().rank(); ++i) inner *= x.shape()[i];
-    Tensor& out = context.output(0);
-    if (out.dtype() == DType::kInt32) {
-      Search<int32_t>(context, x.data<T>(), extent, inner, out);
-    } else if (out.dtype() == DType::kInt64) {
-      Search<int64_t>(context, x.data<T>(), extent, inner, out);
-    } else {
-      return InvalidArgument("output_type must be int32 or int64, not ", Name(out.dtype()));
-    }
-    return absl::OkStatus();
-  }
-
- private:
-  template <typename Index>
-  static void Search(KernelContext& context, const T* x, int64_t extent, int64_t inner,
-                     Tensor& out) {
-    Index* index = out.mutable_data<Index>();
-    const int64_t grain = std::max<int64_t>(1, kElementsPerTask / extent);
-    ParallelRange(context, out.num_elements(), grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* from = x + i / inner * extent * inner + i % inner;
-        int64_t best = 0;
-        for (int64_t k = 1; k < extent; ++k) {
-          if (from[k * inner] > from[best * inner]) best = k;
-        }
-        index[i] = static_cast<Index>(best);
-      }
-    });
-  }
-};
-
 // Half the sum of squares.
 template <typename T>
 class L2LossKernel final : public Kernel {
@@ -305,7 +293,8 @@ void RegisterReductionKernels(KernelRegistry& registry) {
   AddReduce<MinOf, float, double, int32_t, int64_t>(registry, "Min");
   AddReduce<ProdOf, float, double, int32_t, int64_t>(registry, "Prod");
   AddTyped<MeanKernel, float, double, int32_t, int64_t>(registry, "Mean", "CPU");
-  AddTyped<ArgMaxKernel, float, double, int32_t, int64_t>(registry, "ArgMax", "CPU");
+  registry.Add("All", "CPU", MakeKernel<ReduceKernel<AllOf, bool>>);
+  registry.Add("Any", "CPU", MakeKernel<ReduceKernel<AnyOf, bool>>);
   AddTyped<L2LossKernel, float, double>(registry, "L2Loss", "CPU");
 }
 

@@ -7,12 +7,17 @@
 namespace millrace {
 
 void RegisterUnaryKernels(KernelRegistry& registry);
+void RegisterActivationKernels(KernelRegistry& registry);
 void RegisterArithmeticKernels(KernelRegistry& registry);
 void RegisterComparisonKernels(KernelRegistry& registry);
 void RegisterCastKernels(KernelRegistry& registry);
 void RegisterSelectKernels(KernelRegistry& registry);
+void RegisterClipKernels(KernelRegistry& registry);
 void RegisterReductionKernels(KernelRegistry& registry);
+void RegisterArgExtremeKernels(KernelRegistry& registry);
+void RegisterScanKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
+void RegisterBatchMatMulKernels(KernelRegistry& registry);
 void RegisterConvKernels(KernelRegistry& registry);
 void RegisterPoolKernels(KernelRegistry& registry);
 void RegisterBiasKernels(KernelRegistry& registry);

@@ -1,18 +1,54 @@
+#include <string>
+#include <vector>
+
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
 
 namespace millrace {
 namespace {
 
-// SelectV2: elements only move, so one instantiation serves all dtypes of a size.
+enum class Form {
+  kBroadcast,  // SelectV2: all three operands broadcast
+  kRows,       // Select: equal branches; a condition of rank 1 picks whole rows
+};
+
+struct SelectPlan final : public PreparedShapes {
+  std::unique_ptr<BroadcastPlan<3>> broadcast;
+  Shape output;
+};
+
+StatusOr<std::unique_ptr<PreparedShapes>> MakeSelectPlan(Form form, const PrepareContext& c) {
+  Shape condition = c.inputs[0];
+  if (form == Form::kRows) {
+    const Shape& branch = c.inputs[1];
+    const bool rows = condition.rank() == 1 && branch.rank() > 0 && condition[0] == branch[0];
+    if (branch != c.inputs[2] || (condition.rank() > 0 && !rows && condition != branch)) {
+      return InvalidArgument("the condition ", condition.ToString(), " does not choose between ",
+                             branch.ToString(), " and ", c.inputs[2].ToString());
+    }
+    if (rows) {
+      std::vector<int64_t> dims(branch.rank(), 1);
+      dims[0] = condition[0];
+      MR_ASSIGN_OR_RETURN(condition, Shape::Create(dims));
+    }
+  }
+  auto plan = std::make_unique<SelectPlan>();
+  MR_ASSIGN_OR_RETURN(plan->broadcast,
+                      MakeBroadcastPlan<3>({&condition, &c.inputs[1], &c.inputs[2]}, c.outputs[0]));
+  plan->output = c.outputs[0];
+  return std::unique_ptr<PreparedShapes>(std::move(plan));
+}
+
+// Elements only move, so one instantiation serves all dtypes of a size.
 template <typename T>
 class SelectKernel final : public Kernel {
  public:
+  explicit SelectKernel(Form form) : form_(form) {}
   StatusOr<std::unique_ptr<PreparedShapes>> Prepare(const PrepareContext& c) const override {
-    return MakeBroadcastPlan<3>({&c.inputs[0], &c.inputs[1], &c.inputs[2]}, c.outputs[0]);
+    return MakeSelectPlan(form_, c);
   }
   Status Compute(KernelContext& context) const override {
-    const auto& plan = context.prepared<BroadcastPlan<3>>();
+    const BroadcastPlan<3>& plan = *context.prepared<SelectPlan>().broadcast;
     const bool* condition = context.input(0).data<bool>();
     const T* x = context.input(1).data<T>();
     const T* y = context.input(2).data<T>();
@@ -28,19 +64,57 @@ class SelectKernel final : public Kernel {
     });
     return absl::OkStatus();
   }
+
+ private:
+  const Form form_;
 };
 
-StatusOr<std::unique_ptr<Kernel>> CreateSelect(const KernelConstruction& c) {
+class SelectStringsKernel final : public Kernel {
+ public:
+  explicit SelectStringsKernel(Form form) : form_(form) {}
+  StatusOr<std::unique_ptr<PreparedShapes>> Prepare(const PrepareContext& c) const override {
+    return MakeSelectPlan(form_, c);
+  }
+  Status Compute(KernelContext& context) const override {
+    const auto& prepared = context.prepared<SelectPlan>();
+    const BroadcastPlan<3>& plan = *prepared.broadcast;
+    const bool* condition = context.input(0).data<bool>();
+    const auto& s = plan.strides[plan.rank - 1];
+    std::vector<std::string> chosen(plan.num_elements);
+    if (plan.num_elements > 0) {
+      ForEachRow(plan, 0, plan.num_elements,
+                 [&](int64_t at, const std::array<int64_t, 3>& from, int64_t n) {
+                   for (int64_t i = 0; i < n; ++i) {
+                     const int branch = condition[from[0] + i * s[0]] ? 1 : 2;
+                     chosen[at + i] =
+                         std::string(context.input(branch).string(from[branch] + i * s[branch]));
+                   }
+                 });
+    }
+    Tensor out = Tensor::Strings(prepared.output, chosen);
+    if (!out.valid()) {
+      return ResourceExhausted("no memory for strings of shape ", prepared.output.ToString());
+    }
+    context.set_output(0, std::move(out));
+    return absl::OkStatus();
+  }
+
+ private:
+  const Form form_;
+};
+
+StatusOr<std::unique_ptr<Kernel>> CreateSelect(const KernelConstruction& c, Form form) {
   MR_ASSIGN_OR_RETURN(const DType dtype, c.attrs.Get<DType>("T"));
+  if (dtype == DType::kString) return std::unique_ptr<Kernel>(new SelectStringsKernel(form));
   switch (SizeOf(dtype)) {
     case 1:
-      return std::unique_ptr<Kernel>(new SelectKernel<uint8_t>());
+      return std::unique_ptr<Kernel>(new SelectKernel<uint8_t>(form));
     case 2:
-      return std::unique_ptr<Kernel>(new SelectKernel<uint16_t>());
+      return std::unique_ptr<Kernel>(new SelectKernel<uint16_t>(form));
     case 4:
-      return std::unique_ptr<Kernel>(new SelectKernel<uint32_t>());
+      return std::unique_ptr<Kernel>(new SelectKernel<uint32_t>(form));
     case 8:
-      return std::unique_ptr<Kernel>(new SelectKernel<uint64_t>());
+      return std::unique_ptr<Kernel>(new SelectKernel<uint64_t>(form));
     default:
       return Unimplemented("no selection of ", Name(dtype), " elements");
   }
@@ -49,7 +123,10 @@ StatusOr<std::unique_ptr<Kernel>> CreateSelect(const KernelConstruction& c) {
 }  // namespace
 
 void RegisterSelectKernels(KernelRegistry& registry) {
-  registry.Add("SelectV2", "CPU", CreateSelect);
+  registry.Add("SelectV2", "CPU",
+               [](const KernelConstruction& c) { return CreateSelect(c, Form::kBroadcast); });
+  registry.Add("Select", "CPU",
+               [](const KernelConstruction& c) { return CreateSelect(c, Form::kRows); });
 }
 
 }  // namespace millrace

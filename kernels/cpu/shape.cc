@@ -17,7 +17,7 @@ class MetadataKernel : public Kernel {
 class IdentityKernel final : public MetadataKernel {
  public:
   Status Compute(KernelContext& context) const override {
-    context.set_output(0, context.input(0));
+    for (int i = 0; i < context.num_inputs(); ++i) context.set_output(i, context.input(i));
     return absl::OkStatus();
   }
 };
@@ -189,7 +189,9 @@ class BroadcastGradientArgsKernel final : public MetadataKernel {
 
 void RegisterShapeKernels(KernelRegistry& registry) {
   registry.Add("Identity", "CPU", MakeKernel<IdentityKernel>);
+  registry.Add("IdentityN", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("StopGradient", "CPU", MakeKernel<IdentityKernel>);
+  registry.Add("PreventGradient", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("Shape", "CPU", MakeKernel<ShapeKernel>);
   registry.Add("Size", "CPU", MakeKernel<SizeKernel>);
   registry.Add("Rank", "CPU", MakeKernel<RankKernel>);

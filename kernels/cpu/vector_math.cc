@@ -1,8 +1,5 @@
 #include "kernels/cpu/vector_math.h"
 
-#include <cstring>
-#include <limits>
-
 // Three targets are enough: those left out differ from a neighbour in what is not used here.
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL)
 #undef HWY_TARGET_INCLUDE
@@ -11,44 +8,13 @@
 //
 #include "hwy/contrib/math/math-inl.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/vector_functions-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace millrace::vector {
 namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
-
-// Highway's functions are defined on part of the numbers; these are on all, NaN giving NaN.
-template <class D, class V>
-HWY_INLINE V SafeExp(D d, V x) {
-  using T = hn::TFromD<D>;
-  constexpr bool kFloat = sizeof(T) == 4;
-  const V largest = hn::Set(d, static_cast<T>(kFloat ? 88.72284 : 709.782712893384));
-  // Highway's doubles end at 706, by the exponent that it can build.
-  const V safe = hn::Set(d, static_cast<T>(kFloat ? 88.72284 : 700.0));
-  const V smallest = hn::Set(d, static_cast<T>(kFloat ? -110.0 : -760.0));
-  V y = hn::Exp(d, hn::Max(hn::Min(x, safe), smallest));
-  if constexpr (!kFloat) {
-    const auto beyond = hn::Gt(x, safe);
-    if (!hn::AllFalse(d, beyond)) {
-      // e^x = (e^(x/2))^2 for the last few that do not overflow.
-      const V root = hn::Exp(d, hn::Mul(hn::Min(x, largest), hn::Set(d, T(0.5))));
-      y = hn::IfThenElse(beyond, hn::Mul(root, root), y);
-    }
-  }
-  y = hn::IfThenElse(hn::Gt(x, largest), hn::Set(d, std::numeric_limits<T>::infinity()), y);
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-}
-
-template <class D, class V>
-HWY_INLINE V SafeLog(D d, V x) {
-  using T = hn::TFromD<D>;
-  const V infinity = hn::Set(d, std::numeric_limits<T>::infinity());
-  V y = hn::Log(d, x);
-  y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), y);
-  y = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Set(d, std::numeric_limits<T>::quiet_NaN()), y);
-  return hn::IfThenElse(hn::Or(hn::Eq(x, infinity), hn::IsNaN(x)), x, y);
-}
 
 // One struct an op; the call works on vectors.
 struct NegOp {
@@ -90,7 +56,15 @@ struct ReciprocalOp {
 struct ReluOp {
   template <class D, class V>
   V operator()(D d, V x) const {
-    return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
+    return hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), x);
+  }
+};
+struct Relu6Op {
+  template <class D, class V>
+  V operator()(D d, V x) const {
+    const V six = hn::Set(d, 6);
+    const V below = hn::IfThenElse(hn::Gt(x, six), six, x);
+    return hn::IfThenElse(hn::Le(x, hn::Zero(d)), hn::Zero(d), below);
   }
 };
 struct ExpOp {
@@ -170,6 +144,26 @@ struct ReluGradOp {
     return hn::IfThenElseZero(hn::Gt(x, hn::Zero(d)), dy);
   }
 };
+struct Relu6GradOp {
+  template <class D, class V>
+  V operator()(D d, V dy, V x) const {
+    const auto inside = hn::And(hn::Gt(x, hn::Zero(d)), hn::Lt(x, hn::Set(d, 6)));
+    return hn::IfThenElseZero(inside, dy);
+  }
+};
+struct EluGradOp {
+  template <class D, class V>
+  V operator()(D d, V dy, V y) const {
+    const V below = hn::Mul(hn::Add(y, hn::Set(d, 1)), dy);
+    return hn::IfThenElse(hn::Lt(y, hn::Zero(d)), below, dy);
+  }
+};
+struct SoftplusGradOp {
+  template <class D, class V>
+  V operator()(D d, V dy, V x) const {
+    return hn::Div(dy, hn::Add(SafeExp(d, hn::Neg(x)), hn::Set(d, 1)));
+  }
+};
 struct TanhGradOp {
   template <class D, class V>
   V operator()(D d, V y, V dy) const {
@@ -244,6 +238,8 @@ void RunUnary(Unary op, const T* x, T* out, int64_t n) {
       return UnaryLoop(ReciprocalOp(), x, out, n);
     case Unary::kRelu:
       return UnaryLoop(ReluOp(), x, out, n);
+    case Unary::kRelu6:
+      return UnaryLoop(Relu6Op(), x, out, n);
     case Unary::kExp:
       return UnaryLoop(ExpOp(), x, out, n);
     case Unary::kLog:
@@ -274,6 +270,12 @@ void RunBinary(Binary op, Operands operands, const T* x, const T* y, T* out, int
       return BinaryLoop(SquaredDifferenceOp(), operands, x, y, out, n);
     case Binary::kReluGrad:
       return BinaryLoop(ReluGradOp(), operands, x, y, out, n);
+    case Binary::kRelu6Grad:
+      return BinaryLoop(Relu6GradOp(), operands, x, y, out, n);
+    case Binary::kEluGrad:
+      return BinaryLoop(EluGradOp(), operands, x, y, out, n);
+    case Binary::kSoftplusGrad:
+      return BinaryLoop(SoftplusGradOp(), operands, x, y, out, n);
     case Binary::kTanhGrad:
       return BinaryLoop(TanhGradOp(), operands, x, y, out, n);
     case Binary::kSigmoidGrad:

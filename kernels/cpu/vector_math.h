@@ -16,6 +16,7 @@ enum class Unary {
   kRsqrt,
   kReciprocal,
   kRelu,
+  kRelu6,
   kExp,
   kLog,
   kTanh,
@@ -36,9 +37,14 @@ enum class Binary {
   kMinimum,
   kSquaredDifference,
   kReluGrad,
+  kRelu6Grad,
+  kEluGrad,
+  kSoftplusGrad,
   kTanhGrad,
   kSigmoidGrad,
 };
+
+// kSoftplusGrad is within 5 units in the last place.
 
 // Whether an operand is one element for all.
 enum class Operands { kBothVectors, kScalarX, kScalarY };

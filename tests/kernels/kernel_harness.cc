@@ -149,6 +149,14 @@ std::vector<double> Doubles(const Tensor& t) {
       return ToDoubles<uint8_t>(t);
     case DType::kInt8:
       return ToDoubles<int8_t>(t);
+    case DType::kInt16:
+      return ToDoubles<int16_t>(t);
+    case DType::kUint16:
+      return ToDoubles<uint16_t>(t);
+    case DType::kUint32:
+      return ToDoubles<uint32_t>(t);
+    case DType::kUint64:
+      return ToDoubles<uint64_t>(t);
     case DType::kBool:
       return ToDoubles<bool>(t);
     default:
@@ -172,6 +180,14 @@ Tensor FromDoubles(DType dtype, const Shape& shape, const std::vector<double>& v
       return FromDoublesAs<uint8_t>(shape, values);
     case DType::kInt8:
       return FromDoublesAs<int8_t>(shape, values);
+    case DType::kInt16:
+      return FromDoublesAs<int16_t>(shape, values);
+    case DType::kUint16:
+      return FromDoublesAs<uint16_t>(shape, values);
+    case DType::kUint32:
+      return FromDoublesAs<uint32_t>(shape, values);
+    case DType::kUint64:
+      return FromDoublesAs<uint64_t>(shape, values);
     case DType::kBool:
       return FromDoublesAs<bool>(shape, values);
     default:

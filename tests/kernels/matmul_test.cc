@@ -35,6 +35,19 @@ TEST(MatMulTest, AllShapesAndTransposes) {
   }
 }
 
+TEST(MatMulTest, Integers) {
+  KernelHarness h;
+  for (const DType dtype : {DType::kInt32, DType::kInt64}) {
+    const Tensor a = FromDoubles(dtype, Shape({2, 3}), {1, -2, 3, 4, 5, -6});
+    const Tensor b = FromDoubles(dtype, Shape({3, 2}), {7, 8, 9, 10, -11, 12});
+    ExpectNear(h.RunOne("MatMul", {{"T", dtype}}, {a, b}, dtype, Shape({2, 2})), {-44, 24, 139, 10},
+               0);
+    ExpectNear(h.RunOne("MatMul", {{"T", dtype}, {"transpose_a", true}, {"transpose_b", true}},
+                        {a, b}, dtype, Shape({3, 3})),
+               {39, 49, 37, 26, 32, 82, -27, -33, -105}, 0);
+  }
+}
+
 TEST(MatMulTest, RefusesShapesThatDoNotFit) {
   KernelHarness h;
   const Tensor a = Tensor::Zeros(DType::kFloat, Shape({2, 3}));

@@ -159,7 +159,7 @@ TEST(ReductionTest, MaxKeepsNan) {
   }
 }
 
-TEST(ReductionTest, ArgMaxGivesTheFirst) {
+TEST(ReductionTest, ArgMaxAndArgMinGiveTheFirst) {
   KernelHarness h;
   const Tensor x = Tensor::Of<float>(Shape({2, 4}), {1, 5, 5, 2, -1, -3, -1, -2});
   const Tensor axis = Tensor::Scalar<int32_t>(1);
@@ -169,9 +169,61 @@ TEST(ReductionTest, ArgMaxGivesTheFirst) {
   EXPECT_EQ(Doubles(h.RunOne("ArgMax", {{"T", DType::kFloat}}, {x, Tensor::Scalar<int32_t>(-2)},
                              DType::kInt32, Shape({4}))),
             (std::vector<double>{0, 0, 0, 0}));
+  EXPECT_EQ(
+      Doubles(h.RunOne("ArgMin", {{"T", DType::kFloat}}, {x, axis}, DType::kInt32, Shape({2}))),
+      (std::vector<double>{0, 1}));
+  const Tensor bools = Tensor::Of<bool>(Shape({1, 4}), {true, false, false, true});
+  EXPECT_EQ(
+      Doubles(h.RunOne("ArgMin", {{"T", DType::kBool}}, {bools, axis}, DType::kInt64, Shape({1}))),
+      (std::vector<double>{1}));
   const Tensor none = Tensor::Zeros(DType::kFloat, Shape({3, 0}));
   EXPECT_FALSE(
       h.Run("ArgMax", {{"T", DType::kFloat}}, {none, axis}, {{DType::kInt64, Shape({3})}}).ok());
+}
+
+// NaN is passed over; where there is nothing else, the first element is taken.
+TEST(ReductionTest, ArgMaxAndArgMinPassOverNan) {
+  KernelHarness h;
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  const struct {
+    std::vector<double> x;
+    double largest, smallest;
+  } cases[] = {{{nan, 1, 2}, 2, 1}, {{1, nan, 2}, 2, 0},    {{2, nan, 1}, 0, 2},
+               {{nan, nan}, 0, 0},  {{-inf, -inf}, 0, 0},   {{inf, inf}, 0, 0},
+               {{nan, -inf}, 0, 1}, {{-inf, nan, -5}, 2, 0}};
+  for (const DType dtype : {DType::kFloat, DType::kDouble}) {
+    for (const auto& c : cases) {
+      const Tensor x = FromDoubles(dtype, Shape({static_cast<int64_t>(c.x.size())}), c.x);
+      const auto run = [&](const char* op) {
+        return h.RunOne(op, {{"T", dtype}}, {x, Tensor::Scalar<int32_t>(0)}, DType::kInt64, {});
+      };
+      ExpectNear(run("ArgMax"), {c.largest}, 0);
+      ExpectNear(run("ArgMin"), {c.smallest}, 0);
+    }
+  }
+}
+
+TEST(ReductionTest, AllAndAnyOverAxes) {
+  KernelHarness h;
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.shape.ToString());
+    for (const double share : {0.5, 0.0001, 0.9999}) {
+      std::vector<double> values = RandomNumbers(c.shape.num_elements(), 9);
+      for (double& v : values) v = (v + 1) / 2 < share;
+      const Tensor x = FromDoubles(DType::kBool, c.shape, values);
+      std::set<int> axes;
+      for (int32_t a : c.axes) axes.insert(a < 0 ? a + c.shape.rank() : a);
+      const Tensor axes_tensor = Tensor::Of<int32_t>(Shape({static_cast<int64_t>(c.axes.size())}),
+                                                     absl::Span<const int32_t>(c.axes));
+      const Reference all = Reduce(x, axes, 1, [](double a, double b) { return a * b; });
+      ExpectNear(h.RunOne("All", {}, {x, axes_tensor}, DType::kBool, all.shape), all.values, 0);
+      const Reference any = Reduce(x, axes, 0, [](double a, double b) { return std::max(a, b); });
+      ExpectNear(h.RunOne("Any", {}, {x, axes_tensor}, DType::kBool, any.shape), any.values, 0);
+    }
+  }
+  const Tensor none = Tensor::Zeros(DType::kBool, Shape({0, 2}));
+  ExpectNear(h.RunOne("All", {}, {none, Ints({0})}, DType::kBool, Shape({2})), {1, 1}, 0);
+  ExpectNear(h.RunOne("Any", {}, {none, Ints({0})}, DType::kBool, Shape({2})), {0, 0}, 0);
 }
 
 TEST(ReductionTest, L2Loss) {

@@ -33,18 +33,28 @@ std::vector<Case> Cases() {
   return {
       {"AddV2", t, {a, column}, {{f, a.shape()}}},
       {"Exp", t, {a}, {{f, a.shape()}}},
+      {"Erf", t, {a}, {{f, a.shape()}}},
+      {"LeakyRelu", {{"T", f}, {"alpha", 0.2f}}, {a}, {{f, a.shape()}}},
+      {"SoftplusGrad", t, {a, a}, {{f, a.shape()}}},
       {"AddN", t, {a, a, a}, {{f, a.shape()}}},
       {"Sum", t, {a, Ints({0})}, {{f, Shape({700})}}},
       {"Sum", t, {a, Ints({1})}, {{f, Shape({300})}}},
       {"Sum", t, {a, Ints({0, 1})}, {{f, Shape()}}},
       {"Mean", t, {images, Ints({0, 1, 2})}, {{f, Shape({16})}}},
       {"L2Loss", t, {a}, {{f, Shape()}}},
+      {"Cumsum", t, {a, Tensor::Scalar<int32_t>(1)}, {{f, a.shape()}}},
+      {"Cumsum", t, {a, Tensor::Scalar<int32_t>(0)}, {{f, a.shape()}}},
+      {"ArgMin", t, {a, Tensor::Scalar<int32_t>(1)}, {{DType::kInt64, Shape({300})}}},
       {"BiasAddGrad", t, {images}, {{f, Shape({16})}}},
       {"MatMul", t, {a, b}, {{f, Shape({300, 500})}}},
       {"MatMul",
        {{"T", DType::kDouble}},
        {RandomTensor(DType::kDouble, a.shape(), 1), RandomTensor(DType::kDouble, b.shape(), 2)},
        {{DType::kDouble, Shape({300, 500})}}},
+      {"BatchMatMulV2",
+       {{"T", f}, {"adj_y", true}},
+       {images, random(Shape({24, 1, 30, 16}), 9)},
+       {{f, Shape({24, 28, 28, 30})}}},
       {"Conv2D", window, {images, filter}, {{f, d_out.shape()}}},
       {"Conv2DBackpropInput",
        window,
@@ -100,8 +110,8 @@ TEST(ThreadsTest, CheapKernelsSaySo) {
     return (*kernel)->IsExpensive();
   };
   for (const char* op :
-       {"NoOp", "Identity", "Shape", "Size", "Rank", "Reshape", "ExpandDims", "Squeeze",
-        "BroadcastGradientArgs", "ReadVariableOp", "AssignVariableOp"}) {
+       {"NoOp", "Identity", "IdentityN", "PreventGradient", "Shape", "Size", "Rank", "Reshape",
+        "ExpandDims", "Squeeze", "BroadcastGradientArgs", "ReadVariableOp", "AssignVariableOp"}) {
     EXPECT_FALSE(expensive(op, {})) << op;
   }
   EXPECT_FALSE(expensive("Const", {{"value", Tensor::Scalar<float>(1)}}));

@@ -7,6 +7,7 @@
 #include "kernels/cpu/vector_gemm.h"
 #include "kernels/cpu/vector_math.h"
 #include "kernels/cpu/vector_reduce.h"
+#include "kernels/cpu/vector_special.h"
 #include "tests/kernels/kernel_harness.h"
 
 namespace millrace {
@@ -14,15 +15,19 @@ namespace {
 
 using vector::Binary;
 using vector::Operands;
+using vector::Special;
 using vector::Unary;
 
-constexpr Unary kUnary[] = {Unary::kNeg,        Unary::kAbs,  Unary::kSquare, Unary::kSqrt,
-                            Unary::kRsqrt,      Unary::kRelu, Unary::kExp,    Unary::kLog,
-                            Unary::kReciprocal, Unary::kTanh, Unary::kSigmoid};
+constexpr Unary kUnary[] = {Unary::kNeg,        Unary::kAbs,  Unary::kSquare,  Unary::kSqrt,
+                            Unary::kRsqrt,      Unary::kRelu, Unary::kExp,     Unary::kLog,
+                            Unary::kReciprocal, Unary::kTanh, Unary::kSigmoid, Unary::kRelu6};
+constexpr Special kSpecial[] = {Special::kExpm1, Special::kLog1p, Special::kErf, Special::kElu,
+                                Special::kSoftplus};
 constexpr Binary kBinary[] = {
-    Binary::kAdd,      Binary::kSub,        Binary::kMul,      Binary::kDiv,
-    Binary::kMaximum,  Binary::kMinimum,    Binary::kReluGrad, Binary::kSquaredDifference,
-    Binary::kTanhGrad, Binary::kSigmoidGrad};
+    Binary::kAdd,         Binary::kSub,         Binary::kMul,       Binary::kDiv,
+    Binary::kMaximum,     Binary::kMinimum,     Binary::kReluGrad,  Binary::kSquaredDifference,
+    Binary::kTanhGrad,    Binary::kSigmoidGrad, Binary::kRelu6Grad, Binary::kEluGrad,
+    Binary::kSoftplusGrad};
 
 template <typename T>
 std::vector<T> Numbers(int64_t n, uint64_t seed, double scale) {
@@ -63,12 +68,61 @@ TEST(VectorMathTest, PositionsDoNotMatter) {
   ExpectPositionsDoNotMatter<double>();
 }
 
+TEST(VectorSpecialTest, PositionsDoNotMatter) {
+  constexpr int kN = 75;
+  const std::vector<float> x = Numbers<float>(kN, 1, 8);
+  std::vector<float> whole(kN), cut(kN);
+  const auto expect_same = [&](const std::function<void(int begin, int n, float* out)>& run) {
+    run(0, kN, whole.data());
+    for (int at : {1, 2, 7, 16, 33}) {
+      run(0, at, cut.data());
+      run(at, kN - at, cut.data() + at);
+      EXPECT_EQ(std::memcmp(whole.data(), cut.data(), kN * sizeof(float)), 0);
+    }
+  };
+  for (Special op : kSpecial) {
+    expect_same([&](int begin, int n, float* out) { vector::Run(op, x.data() + begin, out, n); });
+  }
+  expect_same([&](int begin, int n, float* out) {
+    vector::Leak(x.data() + begin, x.data() + begin, 0.3f, out, n);
+  });
+  expect_same(
+      [&](int begin, int n, float* out) { vector::Clip(x.data() + begin, -1.5f, 2.5f, out, n); });
+}
+
+TEST(VectorSpecialTest, WritesNothingBeyondTheEnd) {
+  for (int n = 0; n < 40; ++n) {
+    std::vector<float> x(n, 2.0f), out(n + 20, -1.0f);
+    for (Special op : kSpecial) vector::Run(op, x.data(), out.data(), n);
+    vector::Leak(x.data(), x.data(), 0.3f, out.data(), n);
+    vector::Clip(x.data(), 0.0f, 1.0f, out.data(), n);
+    for (size_t i = n; i < out.size(); ++i) ASSERT_EQ(out[i], -1.0f);
+  }
+}
+
 TEST(VectorMathTest, WritesNothingBeyondTheEnd) {
   for (int n = 0; n < 40; ++n) {
     std::vector<float> x(n, 2.0f), out(n + 20, -1.0f);
     vector::Run(Unary::kExp, x.data(), out.data(), n);
     for (size_t i = n; i < out.size(); ++i) ASSERT_EQ(out[i], -1.0f);
   }
+}
+
+// The largest error in units in the last place over kN evenly spaced numbers of [low, high].
+double WorstError(const std::function<void(const float* x, float* out, int64_t n)>& run,
+                  const std::function<double(double)>& reference, double low, double high) {
+  constexpr int kN = 100000;
+  std::vector<float> x(kN), out(kN);
+  for (int i = 0; i < kN; ++i) x[i] = static_cast<float>(low + (high - low) * (i + 0.5) / kN);
+  run(x.data(), out.data(), kN);
+  double worst = 0;
+  for (int i = 0; i < kN; ++i) {
+    const double expected = reference(x[i]);
+    const float rounded = static_cast<float>(expected);
+    const double unit = std::nextafter(std::fabs(rounded), INFINITY) - std::fabs(rounded);
+    worst = std::max(worst, std::fabs(out[i] - expected) / unit);
+  }
+  return worst;
 }
 
 TEST(VectorMathTest, FunctionsAreWithinUnitsInTheLastPlace) {
@@ -85,21 +139,41 @@ TEST(VectorMathTest, FunctionsAreWithinUnitsInTheLastPlace) {
       {Unary::kTanh, [](double x) { return std::tanh(x); }, -0.1, 0.1},
       {Unary::kSigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, -80, 80},
   };
-  constexpr int kN = 100000;
   for (const auto& c : cases) {
-    std::vector<float> x(kN), out(kN);
-    for (int i = 0; i < kN; ++i) {
-      x[i] = static_cast<float>(c.low + (c.high - c.low) * (i + 0.5) / kN);
-    }
-    vector::Run(c.op, x.data(), out.data(), kN);
-    double worst = 0;
-    for (int i = 0; i < kN; ++i) {
-      const double expected = c.reference(x[i]);
-      const float rounded = static_cast<float>(expected);
-      const double unit = std::nextafter(std::fabs(rounded), INFINITY) - std::fabs(rounded);
-      worst = std::max(worst, std::fabs(out[i] - expected) / unit);
-    }
+    const double worst =
+        WorstError([&](const float* x, float* out, int64_t n) { vector::Run(c.op, x, out, n); },
+                   c.reference, c.low, c.high);
     EXPECT_LE(worst, 5) << static_cast<int>(c.op) << " in [" << c.low << ", " << c.high << "]";
+  }
+}
+
+TEST(VectorSpecialTest, FunctionsAreWithinUnitsInTheLastPlace) {
+  const auto expm1 = [](double x) { return std::expm1(x); };
+  const auto log1p = [](double x) { return std::log1p(x); };
+  const auto erf = [](double x) { return std::erf(x); };
+  const auto elu = [](double x) { return x < 0 ? std::expm1(x) : x; };
+  const auto softplus = [](double x) {
+    return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x)));
+  };
+  const struct {
+    Special op;
+    std::function<double(double)> reference;
+    double low, high;
+  } cases[] = {
+      {Special::kExpm1, expm1, -20, 88.7},   {Special::kExpm1, expm1, -1, 1},
+      {Special::kExpm1, expm1, -1e-3, 1e-3}, {Special::kLog1p, log1p, -0.99999, 1},
+      {Special::kLog1p, log1p, -1e-3, 1e-3}, {Special::kLog1p, log1p, 1, 100},
+      {Special::kLog1p, log1p, 1, 1e38},     {Special::kErf, erf, -5, 5},
+      {Special::kErf, erf, 0.9, 1.1},        {Special::kErf, erf, -1e-3, 1e-3},
+      {Special::kErf, erf, 3, 4.5},          {Special::kElu, elu, -20, 20},
+      {Special::kElu, elu, -1, 1},           {Special::kSoftplus, softplus, -86, 20},
+      {Special::kSoftplus, softplus, -2, 2}, {Special::kSoftplus, softplus, 10, 100},
+  };
+  for (const auto& c : cases) {
+    const double worst =
+        WorstError([&](const float* x, float* out, int64_t n) { vector::Run(c.op, x, out, n); },
+                   c.reference, c.low, c.high);
+    EXPECT_LE(worst, 4) << static_cast<int>(c.op) << " in [" << c.low << ", " << c.high << "]";
   }
 }
 

@@ -4,6 +4,8 @@ namespace millrace::testing {
 namespace {
 
 constexpr ShardingCase kCases[] = {
+    {"IdentityN", "", "[8];[8,4];[]", "S(0) P B", "S(0) P B -> S(0) P B"},
+    {"PreventGradient", "", "[8]", "S(0)", "S(0) -> S(0)"},
     {"Identity", "", "[8,4]", "P", "P -> P"},
     {"Identity", "", "[8,4]", "S(1)", "S(1) -> S(1)"},
     {"StopGradient", "", "[8,4]", "S(0)", "S(0) -> S(0)"},

@@ -62,6 +62,16 @@ TEST_F(FunctionsTest, PoisonedValuesPassThroughAndTheFirstErrorStays) {
                          bad * bad,
                          -bad,
                          Relu(bad),
+                         LeakyRelu(bad),
+                         Softplus(bad),
+                         ClipByValue(bad, bad, bad),
+                         ReduceAny(bad),
+                         ArgMin(bad, 0),
+                         CumSum(bad, 0),
+                         CumProd(bad, 0),
+                         BatchMatMul(bad, bad),
+                         IdentityN({bad, bad})[1],
+                         PreventGradient(bad, ""),
                          ReduceSum(bad),
                          ReduceMean(bad, {0}),
                          ArgMax(bad, 0),
@@ -146,6 +156,41 @@ TEST_F(FunctionsTest, NumbersThatIntegersDoNotHold) {
   }
   EXPECT_FALSE(IntVector(b_, {int64_t{1} << 40}).ok());
   EXPECT_TRUE(absl::StrContains(b_.status().message(), "does not fit in int32")) << b_.status();
+}
+
+TEST_F(FunctionsTest, FunctionsAreThePublicOps) {
+  const Value x = Input({2, 3}), bools = Input({2, 3}, DType::kBool);
+  const std::vector<std::pair<Value, const char*>> functions = {
+      {Expm1(x), "Expm1"},
+      {Log1p(x), "Log1p"},
+      {Erf(x), "Erf"},
+      {Relu6(x), "Relu6"},
+      {LeakyRelu(x), "LeakyRelu"},
+      {Elu(x), "Elu"},
+      {Softplus(x), "Softplus"},
+      {IsNan(x), "IsNan"},
+      {IsInf(x), "IsInf"},
+      {LogicalAnd(bools, bools), "LogicalAnd"},
+      {LogicalOr(bools, bools), "LogicalOr"},
+      {LogicalNot(bools), "LogicalNot"},
+      {ClipByValue(x, Scalar(b_, 0), Scalar(b_, 1)), "ClipByValue"},
+      {ReduceMin(x), "Min"},
+      {ReduceProd(x, {1}), "Prod"},
+      {ReduceAll(bools), "All"},
+      {ReduceAny(bools, {0}, true), "Any"},
+      {ArgMin(x, 1), "ArgMin"},
+      {CumSum(x, 1), "Cumsum"},
+      {CumProd(x, -1, true, true), "Cumprod"},
+      {BatchMatMul(x, x, false, true), "BatchMatMulV2"},
+      {IdentityN({x, bools})[1], "IdentityN"},
+      {PreventGradient(x, "none"), "PreventGradient"},
+  };
+  for (const auto& [value, op] : functions) EXPECT_EQ(OpOf(value), op);
+  const AttrMap& scan = NodeOf(CumProd(x, -1, true, false)).attrs();
+  EXPECT_TRUE(scan.GetOr("exclusive", false));
+  EXPECT_FALSE(scan.GetOr("reverse", true));
+  EXPECT_EQ(BatchMatMul(x, x, false, true).shape().ToString(), "[2,2]");
+  EXPECT_TRUE(b_.status().ok()) << b_.status();
 }
 
 TEST_F(FunctionsTest, ReductionsOverAllAxes) {

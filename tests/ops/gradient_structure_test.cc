@@ -210,6 +210,60 @@ TEST_F(GradientStructureTest, NotDifferentiableNamesTheReason) {
   EXPECT_TRUE(absl::StrContains(dx.status().message(), "sparse")) << dx.status();
 }
 
+TEST_F(GradientStructureTest, PreventedGradientsGiveTheMessage) {
+  const Value x = Input({3});
+  const auto dx = Gradients({PreventGradient(Square(x), "the table is constant")}, {x});
+  EXPECT_EQ(dx.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(absl::StrContains(dx.status().message(), "PreventGradient")) << dx.status();
+  EXPECT_TRUE(absl::StrContains(dx.status().message(), "the table is constant")) << dx.status();
+  // Elsewhere it is in nobody's way.
+  EXPECT_TRUE(Gradients({Square(x) + StopGradient(PreventGradient(x, "no"))}, {x}).ok());
+}
+
+TEST_F(GradientStructureTest, IdentityNPassesWhatItGets) {
+  const Value x = Input({3}), i = Input({2}, DType::kInt32), unused = Input({4});
+  const std::vector<Value> all = IdentityN({x, i, unused});
+  const auto dx = GradientsOf(ReduceSum(Square(all[0])), {x});
+  EXPECT_EQ(Added("ZerosLike"), 0) << "no gradient for what none comes to";
+  EXPECT_EQ(dx[0].shape(), x.shape());
+}
+
+TEST_F(GradientStructureTest, ActivationsKeepTheirParameters) {
+  const Value x = Input({3});
+  const auto first = GradientsOf(LeakyRelu(x, 0.5f), {x});
+  EXPECT_EQ(NodeOf(first[0]).op().name(), "LeakyReluGrad");
+  EXPECT_EQ(NodeOf(first[0]).attrs().GetOr("alpha", 0.0f), 0.5f);
+  const auto lower = GradientsOf(ReduceSum(Square(first[0])), {x});
+  EXPECT_EQ(lower[0].shape(), x.shape()) << "a slope that is constant has a gradient of zeros";
+}
+
+TEST_F(GradientStructureTest, EqualBatchesAreNotSummed) {
+  const Value x = Input({5, 2, 3}), y = Input({5, 3, 4});
+  const auto dx = GradientsOf(BatchMatMul(x, y), {x, y});
+  EXPECT_EQ(Added("BatchMatMulV2"), 2);
+  EXPECT_EQ(Added("Sum"), 0);
+  EXPECT_EQ(Added("Shape"), 0);
+  EXPECT_EQ(dx[1].shape(), y.shape());
+}
+
+TEST_F(GradientStructureTest, BatchesOfKnownRankAreSummedStatically) {
+  const Value x = Input({kUnknown, kUnknown, 3}), w = Input({3, 4});
+  const auto dx = GradientsOf(BatchMatMul(x, w), {x, w});
+  EXPECT_EQ(Added("Sum"), 1) << "over the batches, for w";
+  EXPECT_EQ(Added("BroadcastGradientArgs"), 0);
+  EXPECT_EQ(dx[1].shape(), w.shape());
+}
+
+TEST_F(GradientStructureTest, SecondDerivativesOfActivations) {
+  const Value x = Input({4});
+  for (const Value& y : {Elu(x), Softplus(x), Erf(x), Expm1(x), Log1p(x), Tanh(x), Sigmoid(x),
+                         Sqrt(x), Rsqrt(x), Reciprocal(x)}) {
+    const auto first = GradientsOf(y, {x});
+    const auto second = GradientsOf(ReduceSum(Square(first[0])), {x});
+    EXPECT_EQ(second[0].shape(), x.shape()) << NodeOf(y).op().name();
+  }
+}
+
 TEST_F(GradientStructureTest, SecondDerivativesOfALayer) {
   const Value x = Input({4, 3}), w = Input({3, 2});
   const auto first = GradientsOf(ReduceSum(Tanh(MatMul(x, w))), {w});

@@ -9,7 +9,9 @@ namespace millrace::testing {
 
 std::vector<OpCase> UnaryCases();
 std::vector<OpCase> BinaryCases();
-std::vector<OpCase> ReductionCases();  // and products
+std::vector<OpCase> ReductionCases();
+std::vector<OpCase> ScanCases();
+std::vector<OpCase> ProductCases();
 std::vector<OpCase> ArrayCases();
 std::vector<OpCase> MovementCases();
 std::vector<OpCase> NnCases();

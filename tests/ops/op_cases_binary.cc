@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "tests/ops/op_cases.h"
@@ -26,6 +27,22 @@ double GreaterEqual(double x, double y) { return x >= y; }
 std::vector<Array> Select(const std::vector<Array>& in) {
   return {Generate(BroadcastShapeOf(in), [&](const std::vector<int64_t>& index) {
     return Broadcast(in[0], index) != 0 ? Broadcast(in[1], index) : Broadcast(in[2], index);
+  })};
+}
+
+// A vector of conditions is for the rows.
+std::vector<Array> SelectRows(const std::vector<Array>& in) {
+  return {Generate(in[1].shape, [&](const std::vector<int64_t>& index) {
+    const Array& condition = in[0];
+    const std::vector<int64_t> at(index.begin(), index.begin() + condition.rank());
+    return condition[condition.At(at)] != 0 ? in[1][in[1].At(index)] : in[2][in[2].At(index)];
+  })};
+}
+
+std::vector<Array> Clip(const std::vector<Array>& in) {
+  return {Generate(in[0].shape, [&](const std::vector<int64_t>& index) {
+    const double below = std::min(in[0][in[0].At(index)], Broadcast(in[2], index));
+    return std::max(below, Broadcast(in[1], index));
   })};
 }
 
@@ -106,6 +123,9 @@ std::vector<OpCase> BinaryCases() {
        1,
        1e-5,
        {{7, -7, 7, -7}, {2, 2, -2, -2}}},
+      {"FloorDiv", "", "uint8[4];uint8[]", Binary(FloorDiv), 1, 100},
+      {"FloorMod", "", "int8[4];int8[]", Binary(FloorMod), 1, 100},
+      {"Maximum", "", "uint8[4];uint8[2,1]", Binary(Max), 0, 100},
       {"Maximum", "", "[2,3];[3]", Binary(Max)},
       {"Maximum", "", "[2,2,3];[2,1]", Binary(Max)},
       {"Maximum", "", "int32[3];int32[]", Binary(Max), -9, 9},
@@ -135,6 +155,31 @@ std::vector<OpCase> BinaryCases() {
       {"SelectV2", "", "bool[];[2,1];[2,2]", Select},
       {"SelectV2", "", "bool[0];[1];[]", Select},
       {"SelectV2", "", "bool[4];int64[4];int64[4]", Select, -9, 9},
+      {"SelectV2", "", "bool[2,1,1];[3,1];[4]", Select},
+      {"SelectV2", "", "bool[1,3];[2,1];[1]", Select},
+      {"Select", "", "bool[2,3];[2,3];[2,3]", SelectRows},
+      {"Select", "", "bool[3];[3,2];[3,2]", SelectRows},
+      {"Select", "", "bool[3];[3,1];[3,1]", SelectRows},
+      {"Select", "", "bool[];[2,2];[2,2]", SelectRows},
+      {"Select", "", "bool[4];[4];[4]", SelectRows},
+      {"Select", "", "bool[];[];[]", SelectRows},
+      {"Select", "", "bool[0];[0,3];[0,3]", SelectRows},
+      {"Select", "", "bool[2];int64[2,2,2];int64[2,2,2]", SelectRows, -9, 9},
+      {"Select", "", "bool[2];bool[2,1];bool[2,1]", SelectRows},
+      {"ClipByValue", "", "[2,3];[];[]", Clip, -2, 2, 1e-5, {{}, {-0.5}, {0.7}}},
+      {"ClipByValue",
+       "",
+       "[5];[5];[5]",
+       Clip,
+       -2,
+       2,
+       1e-5,
+       {{1, 2, 3, 4, 5}, {0.5, 2.5, 0, 0, 0}, {3, 3, 2, 1, 7}}},
+      {"ClipByValue", "", "[2,2];[2,2];[]", Clip, -2, 2, 1e-5, {{}, {-3, 0.2, -1, 0.3}, {0.7}}},
+      {"ClipByValue", "", "[3];[];[3]", Clip, -2, 2, 1e-5, {{-2, 0, 2}, {-1}, {1, 1, 0.5}}},
+      {"ClipByValue", "", "[];[];[]", Clip, -2, 2, 1e-5, {{3}, {-1}, {1}}},
+      {"ClipByValue", "", "[0];[];[]", Clip},
+      {"ClipByValue", "", "int32[5];int32[];int32[]", Clip, -9, 9, 1e-5, {{}, {-3}, {4}}},
       {"AddN", "", "[2,3];[2,3];[2,3]", Sum},
       {"AddN", "", "[2,1,2]", Sum},
       {"AddN", "", "[0];[0]", Sum},

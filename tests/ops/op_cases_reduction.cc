@@ -21,8 +21,11 @@ Reference Mean(bool keep = false) { return Reduction(keep, 0, Add, Share); }
 Reference Largest(bool keep = false) { return Reduction(keep, kLowest, Max); }
 Reference Product(bool keep = false) { return Reduction(keep, 1, Mul); }
 
-// The first largest along the axis in input 1.
-std::vector<Array> ArgMax(const std::vector<Array>& in) {
+double And(double x, double y) { return x != 0 && y != 0; }
+double Or(double x, double y) { return x != 0 || y != 0; }
+
+// The first largest of `sign` times the elements, along the axis in input 1.
+std::vector<Array> ArgExtreme(const std::vector<Array>& in, double sign) {
   const Array& x = in[0];
   const int axis = static_cast<int>(in[1][0] < 0 ? in[1][0] + x.rank() : in[1][0]);
   std::vector<int64_t> shape = x.shape;
@@ -33,35 +36,21 @@ std::vector<Array> ArgMax(const std::vector<Array>& in) {
     double largest = kLowest;
     for (int64_t i = 0; i < x.shape[axis]; ++i) {
       index[axis] = i;
-      if (x[x.At(index)] <= largest) continue;
-      largest = x[x.At(index)];
+      if (sign * x[x.At(index)] <= largest) continue;
+      largest = sign * x[x.At(index)];
       best = i;
     }
     return static_cast<double>(best);
   })};
 }
 
+std::vector<Array> ArgMax(const std::vector<Array>& in) { return ArgExtreme(in, 1); }
+std::vector<Array> ArgMin(const std::vector<Array>& in) { return ArgExtreme(in, -1); }
+
 std::vector<Array> HalfSumOfSquares(const std::vector<Array>& in) {
   Array sum = Zeros({});
   for (double v : in[0].values) sum[0] = HalfSquares(sum[0], v);
   return {sum};
-}
-
-Reference MatMul(bool transpose_a, bool transpose_b) {
-  return [=](const std::vector<Array>& in) {
-    const Array &a = in[0], &b = in[1];
-    const int64_t inner = a.shape[transpose_a ? 0 : 1];
-    return std::vector<Array>{
-        Generate({a.shape[transpose_a ? 1 : 0], b.shape[transpose_b ? 0 : 1]},
-                 [&](const std::vector<int64_t>& index) {
-                   double sum = 0;
-                   for (int64_t k = 0; k < inner; ++k) {
-                     sum += a[transpose_a ? a.At({k, index[0]}) : a.At({index[0], k})] *
-                            b[transpose_b ? b.At({index[1], k}) : b.At({k, index[1]})];
-                   }
-                   return sum;
-                 })};
-  };
 }
 
 }  // namespace
@@ -97,6 +86,7 @@ std::vector<OpCase> ReductionCases() {
       {"Prod", "", "[2,3];(1)", Product()},
       {"Prod", kKeep, "[2,3,2];(0,2)", Product(true)},
       {"Prod", "", "[3,3];(1)", Product(), -2, 2, 1e-5, with_zeros},
+      {"Prod", "", "[2,2,3];(0,2)", Product(), -2, 2, 1e-5, {{2, 0, 3, 4, 5, 6, 0, 1, 1, 2, 0, 2}}},
       {"Prod", "", "[0];(0)", Product()},
       {"Prod", "", "int32[3];(0)", Product(), 1, 9},
       {"ArgMax", "", "[3,4];=1", ArgMax},
@@ -104,18 +94,21 @@ std::vector<OpCase> ReductionCases() {
       {"ArgMax", "output_type=int32", "[3,4];=0", ArgMax},
       {"ArgMax", "", "[5];=0", ArgMax, 0, 1, 1e-5, {{1, 3, 2, 3, 0}}},
       {"ArgMax", "", "[0,4];=1", ArgMax},
+      {"ArgMax", "", "bool[5];=0", ArgMax, 0, 1, 1e-5, {{0, 0, 1, 0, 1}}},
+      {"ArgMin", "", "[3,4];=1", ArgMin},
+      {"ArgMin", "", "[3,4,2];=-3", ArgMin},
+      {"ArgMin", "output_type=int32", "int64[3,4];=0", ArgMin, -9, 9},
+      {"ArgMin", "", "[5];=0", ArgMin, 0, 1, 1e-5, {{1, 0, 2, 0, 3}}},
+      {"All", "", "bool[2,3];(1)", Reduction(false, 1, And), 0, 1, 1e-5, {{1, 1, 1, 1, 0, 1}}},
+      {"All", kKeep, "bool[2,3,2];(0,2)", Reduction(true, 1, And)},
+      {"All", "", "bool[0,2];(0)", Reduction(false, 1, And)},
+      {"All", "", "bool[3];()", Reduction(false, 1, And)},
+      {"Any", "", "bool[2,3];(1)", Reduction(false, 0, Or), 0, 1, 1e-5, {{0, 0, 0, 0, 0, 1}}},
+      {"Any", kKeep, "bool[2,3,2];int64(0,-1)", Reduction(true, 0, Or)},
+      {"Any", "", "bool[2,0];=1", Reduction(false, 0, Or)},
       {"L2Loss", "", "[3,4]", HalfSumOfSquares},
       {"L2Loss", "", "[2,2,2]", HalfSumOfSquares},
       {"L2Loss", "", "[0]", HalfSumOfSquares},
-
-      {"MatMul", "", "[2,3];[3,4]", MatMul(false, false)},
-      {"MatMul", "transpose_a=true", "[3,2];[3,4]", MatMul(true, false)},
-      {"MatMul", "transpose_b=true", "[2,3];[4,3]", MatMul(false, true)},
-      {"MatMul", "transpose_a=true, transpose_b=true", "[3,2];[4,3]", MatMul(true, true)},
-      {"MatMul", "", "[1,1];[1,1]", MatMul(false, false)},
-      {"MatMul", "", "[0,3];[3,4]", MatMul(false, false)},
-      {"MatMul", "", "[2,0];[0,4]", MatMul(false, false)},
-      {"MatMul", "", "[5,19];[19,6]", MatMul(false, false), -2, 2, 1e-4},
   };
 }
 

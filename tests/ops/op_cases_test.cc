@@ -27,6 +27,8 @@ std::string NameOf(const ::testing::TestParamInfo<OpCase>& info) {
 INSTANTIATE_TEST_SUITE_P(Unary, OpCaseTest, ::testing::ValuesIn(UnaryCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Binary, OpCaseTest, ::testing::ValuesIn(BinaryCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Reduction, OpCaseTest, ::testing::ValuesIn(ReductionCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Scan, OpCaseTest, ::testing::ValuesIn(ScanCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Product, OpCaseTest, ::testing::ValuesIn(ProductCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Array, OpCaseTest, ::testing::ValuesIn(ArrayCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Movement, OpCaseTest, ::testing::ValuesIn(MovementCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Nn, OpCaseTest, ::testing::ValuesIn(NnCases()), NameOf);
@@ -77,8 +79,9 @@ const std::map<std::string, std::string>& Exempt() {
 
 TEST(OpAudit, EveryOpHasARowOrAReasonForNone) {
   std::set<std::string> with_row;
-  for (const auto& cases : {UnaryCases(), BinaryCases(), ReductionCases(), ArrayCases(),
-                            MovementCases(), NnCases(), ConvCases()}) {
+  for (const auto& cases :
+       {UnaryCases(), BinaryCases(), ReductionCases(), ScanCases(), ProductCases(), ArrayCases(),
+        MovementCases(), NnCases(), ConvCases()}) {
     for (const OpCase& c : cases) with_row.insert(c.op);
   }
   for (const OpDef* op : AllOps()->All()) {

@@ -157,6 +157,7 @@ class CaseRun {
     std::set<std::string> inferred;
     for (const ArgDef& arg : node.op().inputs()) {
       inferred.insert(arg.type_attr);
+      inferred.insert(arg.type_list_attr);
       inferred.insert(arg.number_attr);
     }
     AttrMap attrs;
