@@ -41,7 +41,7 @@ void RegisterComparisonOps(OpRegistry& registry) {
                      .Input("x: T")
                      .Input("y: T")
                      .Output("z: bool")
-                     .Attr(StrCat(kNumbers, ", bool}"))
+                     .Attr(StrCat(kNumbers, ", bool, string}"))
                      .Attr("incompatible_shape_error: bool = true")
                      .Shape(EqualityShape)
                      .NotDifferentiable(kBoolean)

@@ -75,6 +75,22 @@ void MatMulSizes(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK(MatMul)->Apply(MatMulSizes)->UseRealTime();
 
+// [batch,m,k] [batch,k,n], y the same for all if `shared`.
+void BatchMatMul(State& state) {
+  const int64_t batch = state.range(0), m = state.range(1), k = state.range(2), n = state.range(3);
+  const bool shared = state.range(4) != 0;
+  RunOp(state, 0, "BatchMatMulV2", {{"T", kF}},
+        {RandomTensor(kF, Shape({batch, m, k}), 1),
+         RandomTensor(kF, shared ? Shape({k, n}) : Shape({batch, k, n}), 2)},
+        {{kF, Shape({batch, m, n})}});
+  Flops(state, 2.0 * static_cast<double>(batch * m * k * n));
+}
+BENCHMARK(BatchMatMul)->Apply([](auto* b) {
+  b->ArgNames({"batch", "m", "k", "n", "shared"});
+  b->Args({96, 64, 32, 64, 0})->Args({1000, 8, 8, 8, 0})->Args({8, 256, 256, 256, 0});
+  b->Args({96, 8, 128, 256, 1});
+});
+
 void OwnGemm(State& state) {
   const int64_t m = state.range(0), k = state.range(1), n = state.range(2);
   const bool ta = state.range(3) & 1, tb = state.range(3) & 2;
@@ -208,7 +224,7 @@ BENCHMARK(OneDnnConv)->ArgNames({"case", "pass"})->ArgsProduct({{0, 1, 2, 3, 4, 
 
 void Unary(State& state, const char* op) {
   const Shape shape({state.range(0)});
-  RunOp(state, 0, op, {{"T", kF}}, {RandomTensor(kF, shape, 1)}, {{kF, shape}});
+  RunOp(state, 0, op, {{"T", kF}, {"alpha", 0.2f}}, {RandomTensor(kF, shape, 1)}, {{kF, shape}});
   Bytes(state, 8.0 * static_cast<double>(state.range(0)));
 }
 void Binary(State& state, const char* op) {
@@ -222,6 +238,13 @@ BENCHMARK_CAPTURE(Unary, Exp, "Exp")->Arg(32768);
 BENCHMARK_CAPTURE(Unary, Log, "Log")->Arg(32768);
 BENCHMARK_CAPTURE(Unary, Tanh, "Tanh")->Arg(32768);
 BENCHMARK_CAPTURE(Unary, Sigmoid, "Sigmoid")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, Expm1, "Expm1")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, Log1p, "Log1p")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, Erf, "Erf")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, Elu, "Elu")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, Softplus, "Softplus")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, Relu6, "Relu6")->Arg(32768);
+BENCHMARK_CAPTURE(Unary, LeakyRelu, "LeakyRelu")->Arg(32768);
 BENCHMARK_CAPTURE(Binary, Add, "AddV2")->Arg(1)->Arg(32768)->Arg(1 << 22);
 BENCHMARK_CAPTURE(Binary, Mul, "Mul")->Arg(32768);
 BENCHMARK_CAPTURE(Binary, ReluGrad, "ReluGrad")->Arg(32768);

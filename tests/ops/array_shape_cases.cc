@@ -11,7 +11,7 @@ constexpr ShapeCase kCases[] = {
     {"Placeholder", "dtype=float, shape=[?,784]", "", "[?,784]"},
     {"Placeholder", "dtype=float", "", "?"},
     {"IdentityN", "", "[2,?];int32[];?", "[2,?];[];?"},
-    {"PreventGradient", "message='no'", "[2,?]", "[2,?]"},
+    {"PreventGradient", R"(message="no")", "[2,?]", "[2,?]"},
     {"Identity", "", "int8[2]", "[2]"},
     {"StopGradient", "", "[2]", "[2]"},
     {"Fill", "", "(2,3);[]", "[2,3]"},

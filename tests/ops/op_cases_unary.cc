@@ -96,7 +96,7 @@ std::vector<OpCase> UnaryCases() {
       {"IdentityN", "", "[2,3];[2];[]", All},
       {"IdentityN", "", "int32[2,3];[0]", All},
       // Its gradient is an error: gradient_structure_test.
-      {"PreventGradient", "message='none'", "int32[2,3]", Unary(Same)},
+      {"PreventGradient", R"(message="none")", "int32[2,3]", Unary(Same)},
       {"Cast", "DstT=double", "[3,4]", Unary([](double x) { return x; })},
       {"Cast", "DstT=float", "[2,2]", Unary([](double x) { return double(float(x)); })},
       {"Cast", "DstT=int32", "[4]", Unary([](double x) { return std::trunc(x); }), -9, 9},

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include "ops/array_ops.h"
+#include "ops/math_ops.h"
+#include "tests/testing/graph_runner.h"
+#include "tests/testing/op_text.h"
+
+// Ops of numbers that take strings, too, through the session: the tables of op_cases_test hold
+// numbers only.
+namespace millrace::testing {
+namespace {
+
+class StringOpsTest : public ::testing::Test {
+ protected:
+  Value Strings(const Shape& shape, const std::vector<std::string>& values) {
+    return Const(b_, Tensor::Strings(shape, values));
+  }
+  Value Bools(const Shape& shape, std::initializer_list<bool> values) {
+    return Const(b_, Tensor::Of<bool>(shape, values));
+  }
+  Value Call(const char* op, const std::vector<Value>& inputs) {
+    return b_.AddOne(op, inputs, {}, SourceLocation::Current());
+  }
+  Tensor Run(Value value) {
+    EXPECT_TRUE(b_.status().ok()) << b_.status();
+    auto results = runner_.Run(b_.graph(), {}, {value.name()});
+    EXPECT_TRUE(results.ok()) << results.status();
+    return results.ok() ? (*results)[0] : Tensor();
+  }
+  void ExpectStrings(Value value, const Shape& shape, const std::vector<std::string>& wanted) {
+    const Tensor got = Run(value);
+    ASSERT_EQ(got.dtype(), DType::kString);
+    ASSERT_EQ(got.shape(), shape);
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_EQ(got.string(static_cast<int64_t>(i)), wanted[i]) << i;
+    }
+  }
+  void ExpectBools(Value value, const std::vector<bool>& wanted) {
+    const Tensor got = Run(value);
+    ASSERT_EQ(got.dtype(), DType::kBool);
+    ASSERT_EQ(got.num_elements(), static_cast<int64_t>(wanted.size()));
+    for (size_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(got.data<bool>()[i], wanted[i]) << i;
+  }
+
+  GraphRunner runner_;
+  GraphBuilder b_{AllOps()};
+};
+
+TEST_F(StringOpsTest, SelectTakesWholeStrings) {
+  const Value x = Strings({2, 2}, {"a", "", "a longer string than most", "d"});
+  const Value y = Strings({2, 2}, {"e", "f", "g", "h"});
+  ExpectStrings(Call("Select", {Bools({2}, {false, true}), x, y}), {2, 2},
+                {"e", "f", "a longer string than most", "d"});
+  ExpectStrings(Call("Select", {Bools({2, 2}, {true, true, false, true}), x, y}), {2, 2},
+                {"a", "", "g", "d"});
+  ExpectStrings(Call("Select", {Bools({}, {false}), Strings({}, {"x"}), Strings({}, {"y"})}), {},
+                {"y"});
+  ExpectStrings(Call("Select", {Bools({0}, {}), Strings({0}, {}), Strings({0}, {})}), {0}, {});
+}
+
+TEST_F(StringOpsTest, SelectV2Broadcasts) {
+  ExpectStrings(
+      Select(Bools({2, 1}, {true, false}), Strings({3}, {"a", "b", "c"}), Strings({}, {"other"})),
+      {2, 3}, {"a", "b", "c", "other", "other", "other"});
+}
+
+TEST_F(StringOpsTest, EqualComparesBytes) {
+  const Value x = Strings({2, 2}, {"a", "b", std::string("\0x", 2), ""});
+  ExpectBools(Equal(x, Strings({2}, {"a", ""})), {true, false, false, true});
+  ExpectBools(NotEqual(x, Strings({}, {"b"})), {true, false, true, true});
+  ExpectBools(Equal(x, Strings({2, 2}, {"a", "b ", std::string("\0y", 2), std::string(1, '\0')})),
+              {true, false, false, false});
+}
+
+}  // namespace
+}  // namespace millrace::testing
