@@ -30,6 +30,19 @@ TEST(CastTest, Casts) {
     ExpectNear(h.RunOne("Cast", {{"SrcT", DType::kBool}, {"DstT", from}}, {b}, from, Shape({2})),
                {0, 1}, 0);
   }
+  // By way of the 16-bit formats, which hold these numbers.
+  for (DType from : dtypes) {
+    for (DType half : {DType::kHalf, DType::kBfloat16}) {
+      const Tensor x = FromDoubles(from, Shape({4}), {0, 1, 5, 100});
+      const Tensor narrow =
+          h.RunOne("Cast", {{"SrcT", from}, {"DstT", half}}, {x}, half, Shape({4}));
+      ExpectNear(h.RunOne("Cast", {{"SrcT", half}, {"DstT", from}}, {narrow}, from, Shape({4})),
+                 {0, 1, 5, 100}, 0);
+      ExpectNear(h.RunOne("Cast", {{"SrcT", half}, {"DstT", DType::kBool}}, {narrow}, DType::kBool,
+                          Shape({4})),
+                 {0, 1, 1, 1}, 0);
+    }
+  }
   const Tensor wild = FromDoubles(DType::kFloat, Shape({5}), {1e20, -1e20, kNan, 2.9, -2.9});
   ExpectNear(h.RunOne("Cast", {{"SrcT", DType::kFloat}, {"DstT", DType::kInt32}}, {wild},
                       DType::kInt32, Shape({5})),
