@@ -1,6 +1,6 @@
 #include <atomic>
-#include <thread>
 
+#include "core/base/spin.h"
 #include "tests/core/runtime/executor_fixture.h"
 
 namespace millrace::testing {
@@ -107,7 +107,7 @@ TEST_F(StepMemoryTest, AStepFindsNoMemoryOfAnotherThatRunsAtOnce) {
   std::atomic<int> inside{0};
   hooks_.call["meet"] = [&](KernelContext& c) {
     inside.fetch_add(1);
-    while (inside.load() < 2) std::this_thread::yield();
+    while (inside.load() < 2) SpinPause();
     return hooks_.call["pass"](c);
   };
   Compile(R"(
@@ -119,13 +119,14 @@ d = Neg(c)
 )",
           {"x"}, {"d"});
   std::string texts[2];
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i) {
-    threads.emplace_back([&, i] {
-      texts[i] = RunText({i == 0 ? Floats({1, 2, 3, 4}) : Floats({5, 6, 7, 8})});
-    });
+  {
+    ThreadPool pool({.threads = 2});  // a step each, which ends with the pool
+    for (int i = 0; i < 2; ++i) {
+      pool.Schedule([&, i] {
+        texts[i] = RunText({i == 0 ? Floats({1, 2, 3, 4}) : Floats({5, 6, 7, 8})});
+      });
+    }
   }
-  for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(texts[0], "float[4] = -2 -4 -6 -8");
   EXPECT_EQ(texts[1], "float[4] = -10 -12 -14 -16");
 }
