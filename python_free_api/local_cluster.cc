@@ -56,6 +56,7 @@ StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const LocalClusterOp
                          "--die_with_parent",
                          "--ready_file",
                          server.ready_file};
+      child.arguments.insert(child.arguments.end(), options.flags.begin(), options.flags.end());
       child.output_file = server.task.log;
       StatusOr<std::unique_ptr<ChildProcess>> process = ChildProcess::Start(child);
       if (!process.ok()) return Annotate(process.status(), StrCat("starting ", server.task.name));

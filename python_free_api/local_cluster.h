@@ -15,6 +15,7 @@ struct LocalClusterOptions {
   std::string server;                             // the millrace program
   std::vector<std::pair<std::string, int>> jobs;  // {"ps", 1}, {"worker", 2}
   std::string folder;                             // for what the servers report and print
+  std::vector<std::string> flags;                 // more flags of each server
   absl::Duration start_timeout = absl::Seconds(30);
 };
 

@@ -117,8 +117,10 @@ std::string ProgramPath() {
   return length < 0 ? "" : std::string(path, length);
 }
 
-int64_t ResidentBytes() {
-  const int64_t kilobytes = NumberIn("/proc/self/status", "VmRSS:");
+int64_t ResidentBytes() { return ResidentBytes(getpid()); }
+
+int64_t ResidentBytes(int pid) {
+  const int64_t kilobytes = NumberIn(StrCat("/proc/", pid, "/status").c_str(), "VmRSS:");
   return kilobytes < 0 ? 0 : kilobytes * 1024;
 }
 

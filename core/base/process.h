@@ -44,8 +44,9 @@ Status DieWithParent();
 
 // The path of the running program.
 std::string ProgramPath();
-// Resident memory of this process in bytes.
+// Resident memory of this process, and of another (0 if there is none), in bytes.
 int64_t ResidentBytes();
+int64_t ResidentBytes(int pid);
 int CurrentProcessId();
 // Threads of this process as the operating system counts them.
 int ThreadCount();

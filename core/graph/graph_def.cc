@@ -34,7 +34,9 @@ void ExportAttrs(const Node& node, NodeDef* def) {
   if (node.num_outputs() == 0) return;
   AttrValueProto::ListValue* shapes = (*def->mutable_attr())[kOutputShapesAttr].mutable_list();
   for (int i = 0; i < node.num_outputs(); ++i) {
-    ShapeToProto(node.output_shape(i), shapes->add_shape());
+    // A handle is a scalar to readers; here it stands for its variable's shape.
+    const bool handle = node.output_dtype(i) == DType::kResource;
+    ShapeToProto(handle ? PartialShape(Shape()) : node.output_shape(i), shapes->add_shape());
   }
 }
 

@@ -35,6 +35,8 @@ constexpr Subcommand kSubcommands[] = {
     {"inspect", "FILE",
      "say what is in a file: graph, checkpoint, safetensors, events, placement report, IDX",
      millrace::InspectCommand},
+    {"bench", "--suite first [--peers]", "measure this build, beside TensorFlow if wanted",
+     millrace::BenchCommand},
 };
 
 std::string Help() {

@@ -186,6 +186,15 @@ TEST(ExportTest, ShapesDevicesAndVersions) {
   EXPECT_EQ(def.node(1).input(0), "^h");
 }
 
+TEST(ExportTest, AHandleIsAScalarToReaders) {
+  GraphDef def;
+  ExportGraphDef(ParseOrFail("w = VarHandleOp() {dtype=float, shape=[2,3]}\n"), &def);
+  const auto& shapes = def.node(0).attr().at("_output_shapes").list();
+  ASSERT_EQ(shapes.shape_size(), 1);
+  EXPECT_FALSE(shapes.shape(0).unknown_rank());
+  EXPECT_EQ(shapes.shape(0).dim_size(), 0);
+}
+
 TEST(ExportTest, AGraphIsReplaced) {
   GraphDef def;
   def.add_node()->set_name("old");

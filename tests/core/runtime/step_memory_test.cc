@@ -120,7 +120,7 @@ d = Neg(c)
           {"x"}, {"d"});
   std::string texts[2];
   {
-    ThreadPool pool({.threads = 2});  // a step each, which ends with the pool
+    ThreadPool pool(FourThreads());  // a step each, which ends with the pool
     for (int i = 0; i < 2; ++i) {
       pool.Schedule([&, i] {
         texts[i] = RunText({i == 0 ? Floats({1, 2, 3, 4}) : Floats({5, 6, 7, 8})});

@@ -1,0 +1,13 @@
+#ifndef TOOLS_BENCH_MILLRACE_SYSTEM_H_
+#define TOOLS_BENCH_MILLRACE_SYSTEM_H_
+
+#include "tools/bench/step_run.h"
+
+namespace millrace::bench {
+
+// Times `run` on this runtime.
+StatusOr<StepTimes> TimeMillrace(const StepRun& run);
+
+}  // namespace millrace::bench
+
+#endif  // TOOLS_BENCH_MILLRACE_SYSTEM_H_
