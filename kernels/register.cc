@@ -25,6 +25,8 @@ void RegisterAllKernels(KernelRegistry& registry) {
   RegisterConstantKernels(registry);
   RegisterShapeKernels(registry);
   RegisterMovementKernels(registry);
+  RegisterJoinKernels(registry);
+  RegisterStridedSliceKernels(registry);
   RegisterIndexKernels(registry);
   RegisterRandomKernels(registry);
   RegisterStateKernels(registry);

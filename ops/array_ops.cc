@@ -9,6 +9,8 @@ void RegisterArrayOps(OpRegistry& registry) {
   RegisterIdentityOps(registry);
   RegisterShapeOps(registry);
   RegisterMovementOps(registry);
+  RegisterJoinOps(registry);
+  RegisterStridedSliceOps(registry);
   RegisterRepeatOps(registry);
   RegisterIndexOps(registry);
   RegisterRandomOps(registry);

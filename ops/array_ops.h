@@ -23,6 +23,9 @@ Value IntVector(GraphBuilder& builder, std::vector<int64_t> values,
 // A value that each step must feed.
 Value Placeholder(GraphBuilder& builder, DType dtype, PartialShape shape,
                   absl::string_view name = "", SourceLocation where = SourceLocation::Current());
+// `fallback`, unless the step feeds a value of that shape.
+Value PlaceholderWithDefault(Value fallback, PartialShape shape, absl::string_view name = "",
+                             SourceLocation where = SourceLocation::Current());
 
 Value Identity(Value x, SourceLocation where = SourceLocation::Current());
 // All at once: what needs one of the results needs all of `values`.
@@ -55,6 +58,28 @@ Value Transpose(Value x, std::vector<int64_t> permutation,
 Value Concat(absl::Span<const Value> values, int64_t axis,
              SourceLocation where = SourceLocation::Current());
 // `size` elements from `begin` along each dimension; -1: to the end.
+// Values of one shape along a new axis, and back: `count` slices along an axis, each without it.
+Value Stack(absl::Span<const Value> values, int64_t axis = 0,
+            SourceLocation where = SourceLocation::Current());
+std::vector<Value> Unstack(Value x, int count, int64_t axis = 0,
+                           SourceLocation where = SourceLocation::Current());
+// `count` equal parts along an axis; parts of given sizes, of which one may be -1: the rest.
+std::vector<Value> Split(Value x, int count, int64_t axis,
+                         SourceLocation where = SourceLocation::Current());
+std::vector<Value> Split(Value x, std::vector<int64_t> sizes, int64_t axis,
+                         SourceLocation where = SourceLocation::Current());
+// What TakeSlice takes: entry i of begin, end and strides (1 each, if empty) is for dimension i;
+// bit i of a mask changes what entry i means.
+struct SliceOptions {
+  std::vector<int64_t> begin, end, strides;
+  int64_t begin_mask = 0;        // from the first element
+  int64_t end_mask = 0;          // to the last element
+  int64_t ellipsis_mask = 0;     // all dimensions that the other entries leave
+  int64_t new_axis_mask = 0;     // a new dimension of extent 1
+  int64_t shrink_axis_mask = 0;  // element begin[i] alone; the dimension goes
+};
+Value TakeSlice(Value x, const SliceOptions& slice,
+                SourceLocation where = SourceLocation::Current());
 Value Slice(Value x, std::vector<int64_t> begin, std::vector<int64_t> size,
             SourceLocation where = SourceLocation::Current());
 // {before, after} zeros along each dimension.

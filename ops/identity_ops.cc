@@ -11,6 +11,12 @@ Value Identity(Value x, SourceLocation where) { return Call("Identity", {x}, {},
 std::vector<Value> IdentityN(absl::Span<const Value> values, SourceLocation where) {
   return CallMany("IdentityN", values, {}, static_cast<int>(values.size()), where);
 }
+Value PlaceholderWithDefault(Value fallback, PartialShape shape, absl::string_view name,
+                             SourceLocation where) {
+  if (!fallback.ok()) return fallback;
+  return fallback.builder()->AddOne("PlaceholderWithDefault", {fallback}, {{"shape", shape}}, where,
+                                    name);
+}
 Value StopGradient(Value x, SourceLocation where) { return Call("StopGradient", {x}, {}, where); }
 Value PreventGradient(Value x, absl::string_view message, SourceLocation where) {
   return Call("PreventGradient", {x}, {{"message", std::string(message)}}, where);
@@ -40,6 +46,17 @@ Status EachSharding(ShardingContext& c) {
   return absl::OkStatus();
 }
 
+// The attribute says what may be fed; the default must be of it.
+Status PlaceholderWithDefaultShape(ShapeContext& c) {
+  const auto shape = c.attrs().GetOr<PartialShape>("shape", PartialShape());
+  if (const auto merged = shape.MergeWith(c.input(0)); !merged.ok()) {
+    return InvalidArgument("the default has shape ", c.input(0).ToString(),
+                           ", but the attribute 'shape' is ", shape.ToString());
+  }
+  c.set_output(0, shape);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void RegisterIdentityOps(OpRegistry& registry) {
@@ -53,6 +70,16 @@ void RegisterIdentityOps(OpRegistry& registry) {
           .Sharding(SameSharding)
           .Traits({Trait::kIdentity, Trait::kElementwise, Trait::kAllocatesOutputs, Trait::kCheap})
           .Doc("Its input."));
+  registry.Add(OpDef("PlaceholderWithDefault")
+                   .Input("input: dtype")
+                   .Output("output: dtype")
+                   .Attr("dtype: type")
+                   .Attr("shape: shape")
+                   .Shape(PlaceholderWithDefaultShape)
+                   .Gradient(IdentityGradient)
+                   .Sharding(SameSharding)
+                   .Traits({Trait::kAllocatesOutputs, Trait::kCheap})
+                   .Doc("Its input, unless a step feeds something else."));
   registry.Add(OpDef("StopGradient")
                    .Input("input: T")
                    .Output("output: T")

@@ -115,16 +115,19 @@ Status SliceGradient(GradientContext& c) {
 
 Status PadGradient(GradientContext& c) {
   const Value x = c.input(0);
+  Value dx;
   if (const Ints paddings = ConstantInput(c, 1)) {
     std::vector<int64_t> begin;
     for (size_t i = 0; i < paddings->size(); i += 2) begin.push_back((*paddings)[i]);
-    c.set_dx(0, CallSlice(c.dy(0), IntVector(c.builder(), std::move(begin)), ShapeValue(x)));
-    return absl::OkStatus();
+    dx = CallSlice(c.dy(0), IntVector(c.builder(), std::move(begin)), ShapeValue(x));
+  } else {
+    const Value amounts = c.input(1);
+    const Value first = Reshape(Slice(amounts, {0, 0}, {-1, 1}), std::vector<int64_t>{-1});
+    dx = CallSlice(c.dy(0), first, ShapeOf(x, amounts.dtype()));
   }
-  const Value paddings = c.input(1);
-  const Value shape = ShapeOf(x, paddings.dtype());
-  const Value first = Slice(paddings, {0, 0}, {-1, 1});
-  c.set_dx(0, CallSlice(c.dy(0), Reshape(first, std::vector<int64_t>{-1}), shape));
+  c.set_dx(0, dx);
+  // Of PadV2: what is not the input's is the constant's.
+  if (c.num_inputs() > 2 && c.needs_dx(2)) c.set_dx(2, Sub(ReduceSum(c.dy(0)), ReduceSum(dx)));
   return absl::OkStatus();
 }
 

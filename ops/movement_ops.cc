@@ -16,15 +16,6 @@ Value Transpose(Value x, std::vector<int64_t> permutation, SourceLocation where)
   return Call("Transpose", {x, IntVector(*x.builder(), std::move(permutation), where)}, {}, where);
 }
 
-Value Concat(absl::Span<const Value> values, int64_t axis, SourceLocation where) {
-  if (values.empty()) return Value();
-  if (!values[0].ok()) return values[0];
-  if (values.size() == 1) return values[0];
-  std::vector<Value> inputs(values.begin(), values.end());
-  inputs.push_back(Scalar(*values[0].builder(), static_cast<double>(axis), DType::kInt32, where));
-  return Call("ConcatV2", inputs, {{"N", static_cast<int64_t>(values.size())}}, where);
-}
-
 Value Slice(Value x, std::vector<int64_t> begin, std::vector<int64_t> size, SourceLocation where) {
   if (!x.ok()) return x;
   GraphBuilder& b = *x.builder();
@@ -129,72 +120,6 @@ Status InvertPermutationShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-// The axis operand of ConcatV2 is its last input.
-Status ConcatShape(ShapeContext& c) {
-  const int count = c.num_inputs() - 1;
-  MR_RETURN_IF_ERROR(CheckScalar(c, count, "axis"));
-  const auto axis_value = IntElement(c.host_value(count));
-  int rank = -1;
-  for (int i = 0; i < count; ++i) {
-    if (!c.input(i).has_rank()) continue;
-    if (rank >= 0 && c.input(i).rank() != rank) {
-      return InvalidArgument("all inputs must have one rank, but input ", i, " has shape ",
-                             c.input(i).ToString(), " and those before have rank ", rank);
-    }
-    rank = c.input(i).rank();
-  }
-  if (rank == 0) return InvalidArgument("scalars cannot be concatenated");
-  if (rank < 0 || !axis_value) {
-    c.set_output(0, UnknownOfRank(rank));
-    return absl::OkStatus();
-  }
-  MR_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*axis_value, rank));
-  PartialShape others;  // what all agree on, but for the axis
-  int64_t extent = 0;
-  for (int i = 0; i < count; ++i) {
-    const PartialShape& input = c.input(i);
-    const bool known = input.has_rank() && input.dim_known(axis);
-    if (extent >= 0 && (!known || !CheckedAdd(extent, input.dim(axis), &extent))) {
-      extent = PartialShape::kUnknown;
-    }
-    if (!input.has_rank()) continue;
-    std::vector<int64_t> dims = Extents(input);
-    dims[axis] = PartialShape::kUnknown;
-    MR_ASSIGN_OR_RETURN(const PartialShape rest, PartialShape::Create(dims));
-    auto merged = others.MergeWith(rest);
-    if (!merged.ok()) {
-      return InvalidArgument("input ", i, " has shape ", input.ToString(), ", which does not fit ",
-                             others.ToString(), " of those before, axis ", axis, " aside");
-    }
-    others = *merged;
-  }
-  std::vector<int64_t> dims = Extents(others);
-  dims[axis] = extent;
-  return SetOutput(c, 0, PartialShape::Create(dims));
-}
-
-Status ConcatSharding(ShardingContext& c) {
-  const int count = c.num_inputs() - 1;
-  c.Require(count, Sharding::Replicated());
-  const auto axis_value = IntElement(c.host_value(count));
-  int split = -1;
-  int partial = 0;
-  for (int i = 0; i < count; ++i) {
-    if (split < 0 && c.input(i).kind == Sharding::kSplit) split = i;
-    partial += c.input(i).kind == Sharding::kPartialSum;
-  }
-  Sharding all = Sharding::Replicated();
-  if (partial == count) {
-    all = Sharding::PartialSum();
-  } else if (split >= 0 && axis_value && c.output_shape(0).has_rank()) {
-    MR_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*axis_value, c.output_shape(0).rank()));
-    if (c.input(split).dim != axis) all = c.input(split);
-  }
-  for (int i = 0; i < count; ++i) c.Require(i, all);
-  c.set_output(0, all);
-  return absl::OkStatus();
-}
-
 Status SliceShape(ShapeContext& c) {
   MR_RETURN_IF_ERROR(CheckPerDimension(c, 1, "begin"));
   MR_RETURN_IF_ERROR(CheckPerDimension(c, 2, "size"));
@@ -264,17 +189,6 @@ void RegisterMovementOps(OpRegistry& registry) {
                    .NotDifferentiable("its output is an integer")
                    .Traits({Trait::kCheap})
                    .Doc("The permutation that undoes x: y[x[i]] = i."));
-  registry.Add(OpDef("ConcatV2")
-                   .Input("values: N * T")
-                   .HostInput("axis: Tidx")
-                   .Output("output: T")
-                   .Attr("N: int >= 2")
-                   .Attr("T: type")
-                   .Attr("Tidx: {int32, int64} = int32")
-                   .Shape(ConcatShape)
-                   .Gradient(ConcatGradient)
-                   .Sharding(ConcatSharding)
-                   .Doc("Tensors joined along an axis."));
   registry.Add(OpDef("Slice")
                    .Input("input: T")
                    .HostInput("begin: Index")

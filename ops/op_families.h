@@ -23,6 +23,8 @@ void RegisterSourceOps(OpRegistry& registry);
 void RegisterIdentityOps(OpRegistry& registry);
 void RegisterShapeOps(OpRegistry& registry);
 void RegisterMovementOps(OpRegistry& registry);
+void RegisterJoinOps(OpRegistry& registry);
+void RegisterStridedSliceOps(OpRegistry& registry);
 void RegisterRepeatOps(OpRegistry& registry);
 void RegisterIndexOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);

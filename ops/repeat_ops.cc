@@ -8,8 +8,10 @@
 namespace millrace {
 namespace {
 
+// Of Pad and PadV2.
 Status PadShape(ShapeContext& c) {
   MR_ASSIGN_OR_RETURN(const PartialShape own, c.WithRank(1, 2));
+  if (c.num_inputs() > 2) MR_RETURN_IF_ERROR(CheckScalar(c, 2, "constant_values"));
   const PartialShape& x = c.input(0);
   if (own.dim_known(1) && own.dim(1) != 2) {
     return InvalidArgument("paddings must have shape [rank,2], but have ", own.ToString());
@@ -92,6 +94,11 @@ Status KeepSplitIf(ShardingContext& c, bool kept) {
 }
 
 Status PadSharding(ShardingContext& c) {
+  if (c.num_inputs() > 2) {
+    c.Require(2, Sharding::Replicated());
+    // The parts of a sum would be padded once each.
+    if (c.input(0).kind == Sharding::kPartialSum) c.Require(0, Sharding::Replicated());
+  }
   const auto paddings = IntElements(c.host_value(1));
   const size_t at = 2 * static_cast<size_t>(c.input(0).dim);
   return KeepSplitIf(
@@ -149,6 +156,17 @@ void RegisterRepeatOps(OpRegistry& registry) {
                    .Gradient(PadGradient)
                    .Sharding(PadSharding)
                    .Doc("The input with zeros before and after along each dimension."));
+  registry.Add(OpDef("PadV2")
+                   .Input("input: T")
+                   .HostInput("paddings: Tpaddings")
+                   .Input("constant_values: T")
+                   .Output("output: T")
+                   .Attr("T: type")
+                   .Attr("Tpaddings: {int32, int64} = int32")
+                   .Shape(PadShape)
+                   .Gradient(PadGradient)
+                   .Sharding(PadSharding)
+                   .Doc("A constant before and after the elements of each dimension."));
   registry.Add(OpDef("Tile")
                    .Input("input: T")
                    .HostInput("multiples: Tmultiples")

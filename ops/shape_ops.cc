@@ -36,9 +36,28 @@ std::vector<Value> BroadcastGradientArgs(Value shape0, Value shape1, SourceLocat
 
 namespace {
 
+// Of Shape and ShapeN.
 Status ShapeShape(ShapeContext& c) {
-  const PartialShape& x = c.input(0);
-  c.set_output(0, PartialShape{x.has_rank() ? x.rank() : PartialShape::kUnknown});
+  for (int i = 0; i < c.num_inputs(); ++i) {
+    const PartialShape& x = c.input(i);
+    c.set_output(i, PartialShape{x.has_rank() ? x.rank() : PartialShape::kUnknown});
+  }
+  return absl::OkStatus();
+}
+
+// All shapes are vectors of one length.
+Status ConcatOffsetShape(ShapeContext& c) {
+  MR_RETURN_IF_ERROR(CheckScalar(c, 0, "concat_dim"));
+  PartialShape each{PartialShape::kUnknown};
+  for (int i = 1; i < c.num_inputs(); ++i) {
+    const auto merged = each.MergeWith(c.input(i));
+    if (!merged.ok()) {
+      return InvalidArgument("shape ", i - 1, " is of shape ", c.input(i).ToString(),
+                             ", but must be a vector, as long as all others: ", each.ToString());
+    }
+    each = *merged;
+  }
+  for (int i = 0; i < c.num_outputs(); ++i) c.set_output(i, each);
   return absl::OkStatus();
 }
 
@@ -85,10 +104,11 @@ Tensor HostNumbers(const ShapeContext& c, const Shape& shape, const std::vector<
   return Tensor::Of<int32_t>(shape, std::vector<int32_t>(numbers.begin(), numbers.end()));
 }
 
-StatusOr<Tensor> ShapeOpValue(const ShapeContext& c, int) {
-  if (!c.input(0).IsFull()) return Tensor();
-  const absl::Span<const int64_t> dims = c.input(0).dims();
-  return HostNumbers(c, Shape{c.input(0).rank()}, {dims.begin(), dims.end()});
+StatusOr<Tensor> ShapeOpValue(const ShapeContext& c, int output) {
+  const PartialShape& x = c.input(output);
+  if (!x.IsFull()) return Tensor();
+  const absl::Span<const int64_t> dims = x.dims();
+  return HostNumbers(c, Shape{x.rank()}, {dims.begin(), dims.end()});
 }
 
 StatusOr<Tensor> SizeValue(const ShapeContext& c, int) {
@@ -168,13 +188,15 @@ Status LikeInputGradient(GradientContext& c) {
 // What is asked of a part is not what would be answered of the whole.
 ShardingFn ShapeSharding(bool of_extents) {
   return [of_extents](ShardingContext& c) -> Status {
-    if (of_extents && c.input(0).kind == Sharding::kSplit) {
-      return InvalidArgument("shape unresolved along a split dimension: the input ",
-                             c.input_shape(0).ToString(), " is split along dimension ",
-                             c.input(0).dim,
-                             "; feed static shapes, so that Shape ops are folded before the split");
+    for (int i = 0; i < c.num_inputs(); ++i) {
+      if (of_extents && c.input(i).kind == Sharding::kSplit) {
+        return InvalidArgument(
+            "shape unresolved along a split dimension: the input ", c.input_shape(i).ToString(),
+            " is split along dimension ", c.input(i).dim,
+            "; feed static shapes, so that Shape ops are folded before the split");
+      }
+      c.set_output(i, Sharding::Replicated());
     }
-    c.set_output(0, Sharding::Replicated());
     return absl::OkStatus();
   };
 }
@@ -261,6 +283,28 @@ void RegisterShapeOps(OpRegistry& registry) {
                    .Sharding(ShapeSharding(true))
                    .Traits({Trait::kCheap})
                    .Doc("The shape of its input as a vector."));
+  registry.Add(OpDef("ShapeN")
+                   .Input("input: N * T")
+                   .HostOutput("output: N * out_type")
+                   .Attr("N: int >= 1")
+                   .Attr("T: type")
+                   .Attr("out_type: {int32, int64} = int32")
+                   .Shape(ShapeShape)
+                   .ValueFromShapes(ShapeOpValue)
+                   .NotDifferentiable(kNumber)
+                   .Sharding(ShapeSharding(true))
+                   .Traits({Trait::kCheap})
+                   .Doc("The shapes of its inputs, each as a vector."));
+  registry.Add(OpDef("ConcatOffset")
+                   .HostInput("concat_dim: int32")
+                   .HostInput("shape: N * shape_type")
+                   .HostOutput("offset: N * shape_type")
+                   .Attr("N: int >= 2")
+                   .Attr("shape_type: {int32, int64} = int32")
+                   .Shape(ConcatOffsetShape)
+                   .NotDifferentiable(kNumber)
+                   .Traits({Trait::kCheap})
+                   .Doc("Where tensors of these shapes begin in their concatenation."));
   registry.Add(OpDef("Size")
                    .Input("input: T")
                    .HostOutput("output: out_type")

@@ -46,57 +46,6 @@ class TransposeKernel final : public Kernel {
   }
 };
 
-class ConcatKernel final : public Kernel {
- public:
-  Status Compute(KernelContext& context) const override {
-    const int n = context.num_inputs() - 1;
-    Tensor& out = context.output(0);
-    const Shape& shape = out.shape();
-    MR_ASSIGN_OR_RETURN(const int64_t given, HostInt(context.input(n), "the axis"));
-    MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(given, shape.rank()));
-    int64_t total = 0;
-    for (int k = 0; k < n; ++k) {
-      const Shape& own = context.input(k).shape();
-      bool fits = own.rank() == shape.rank() && context.input(k).dtype() == out.dtype();
-      for (int i = 0; fits && i < own.rank(); ++i) fits = i == axis || own[i] == shape[i];
-      if (!fits) {
-        return InvalidArgument("input ", k, " of shape ", own.ToString(),
-                               " is no part of an output of shape ", shape.ToString(),
-                               " along axis ", axis);
-      }
-      total += own[axis];
-    }
-    if (total != shape[axis]) {
-      return InvalidArgument("the inputs have ", total, " along axis ", axis,
-                             ", but the output has ", shape[axis]);
-    }
-    const size_t size = SizeOf(out.dtype());
-    if (size == 0) return Unimplemented("no concatenation of ", Name(out.dtype()), " tensors");
-    int64_t inner = static_cast<int64_t>(size);  // bytes of one step along the axis
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-    int64_t outer = 1;
-    for (int i = 0; i < axis; ++i) outer *= shape[i];
-    const int64_t row = total * inner;
-    if (row == 0) return absl::OkStatus();
-    char* to = static_cast<char*>(out.mutable_raw_data());
-    ParallelRange(context, outer, std::max<int64_t>(1, 4 * kElementsPerTask / row),
-                  [&](int64_t begin, int64_t end) {
-                    int64_t at = 0;
-                    for (int k = 0; k < n; ++k) {
-                      const Tensor& x = context.input(k);
-                      const int64_t bytes = x.shape()[axis] * inner;
-                      if (bytes == 0) continue;
-                      const char* from = static_cast<const char*>(x.raw_data());
-                      for (int64_t i = begin; i < end; ++i) {
-                        std::memcpy(to + i * row + at, from + i * bytes, bytes);
-                      }
-                      at += bytes;
-                    }
-                  });
-    return absl::OkStatus();
-  }
-};
-
 class SliceKernel final : public Kernel {
  public:
   Status Compute(KernelContext& context) const override {
@@ -132,6 +81,7 @@ class SliceKernel final : public Kernel {
   }
 };
 
+// Pad and PadV2; without a third operand, by zeros.
 class PadKernel final : public Kernel {
  public:
   Status Compute(KernelContext& context) const override {
@@ -164,7 +114,18 @@ class PadKernel final : public Kernel {
     if (element == 0) return Unimplemented("no padding of ", Name(out.dtype()), " tensors");
     if (out.num_elements() == 0) return absl::OkStatus();
     char* to = static_cast<char*>(out.mutable_raw_data());
-    std::memset(to, 0, out.num_elements() * element);
+    if (context.num_inputs() < 3) {
+      std::memset(to, 0, out.num_elements() * element);
+    } else {
+      const Tensor& value = context.input(2);
+      if (value.num_elements() != 1) {
+        return InvalidArgument("constant_values must be a scalar, but has shape ",
+                               value.shape().ToString());
+      }
+      StridedCopy fill;
+      fill.Add(out.num_elements(), 0, 1);
+      MR_RETURN_IF_ERROR(fill.Run(context, element, value.raw_data(), to));
+    }
     return copy.Run(context, element, x.raw_data(), to + offset * element);
   }
 };
@@ -224,9 +185,9 @@ class BroadcastToKernel final : public Kernel {
 
 void RegisterMovementKernels(KernelRegistry& registry) {
   registry.Add("Transpose", "CPU", MakeKernel<TransposeKernel>);
-  registry.Add("ConcatV2", "CPU", MakeKernel<ConcatKernel>);
   registry.Add("Slice", "CPU", MakeKernel<SliceKernel>);
   registry.Add("Pad", "CPU", MakeKernel<PadKernel>);
+  registry.Add("PadV2", "CPU", MakeKernel<PadKernel>);
   registry.Add("Tile", "CPU", MakeKernel<TileKernel>);
   registry.Add("BroadcastTo", "CPU", MakeKernel<BroadcastToKernel>);
 }

@@ -25,6 +25,8 @@ void RegisterSoftmaxKernels(KernelRegistry& registry);
 void RegisterConstantKernels(KernelRegistry& registry);
 void RegisterShapeKernels(KernelRegistry& registry);
 void RegisterMovementKernels(KernelRegistry& registry);
+void RegisterJoinKernels(KernelRegistry& registry);
+void RegisterStridedSliceKernels(KernelRegistry& registry);
 void RegisterIndexKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterStateKernels(KernelRegistry& registry);

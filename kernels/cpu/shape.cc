@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
+#include "core/base/checked_math.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
 #include "kernels/host_values.h"
@@ -22,12 +24,44 @@ class IdentityKernel final : public MetadataKernel {
   }
 };
 
+// Shape, and ShapeN of several inputs.
 class ShapeKernel final : public MetadataKernel {
  public:
   Status Compute(KernelContext& context) const override {
-    const Shape& shape = context.input(0).shape();
-    for (int i = 0; i < shape.rank(); ++i) {
-      MR_RETURN_IF_ERROR(SetHostInt(context.output(0), i, shape[i]));
+    for (int k = 0; k < context.num_inputs(); ++k) {
+      const Shape& shape = context.input(k).shape();
+      for (int i = 0; i < shape.rank(); ++i) {
+        MR_RETURN_IF_ERROR(SetHostInt(context.output(k), i, shape[i]));
+      }
+    }
+    return absl::OkStatus();
+  }
+};
+
+// Where each input of a concatenation begins: 0, but along the axis.
+class ConcatOffsetKernel final : public MetadataKernel {
+ public:
+  Status Compute(KernelContext& context) const override {
+    MR_ASSIGN_OR_RETURN(const int64_t given, HostInt(context.input(0), "concat_dim"));
+    MR_ASSIGN_OR_RETURN(const IntVector first, HostInts(context.input(1), "shape 0"));
+    const int rank = static_cast<int>(first.size());
+    MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(given, rank));
+    int64_t offset = 0;
+    for (int k = 0; k < context.num_outputs(); ++k) {
+      MR_ASSIGN_OR_RETURN(const IntVector shape, HostInts(context.input(k + 1), "a shape"));
+      bool fits = static_cast<int>(shape.size()) == rank;
+      for (int i = 0; fits && i < rank; ++i) fits = i == axis || shape[i] == first[i];
+      if (!fits) {
+        return InvalidArgument("shape ", k, " (", absl::StrJoin(shape, ","),
+                               ") does not fit shape 0 (", absl::StrJoin(first, ","), "), axis ",
+                               axis, " aside");
+      }
+      for (int i = 0; i < rank; ++i) {
+        MR_RETURN_IF_ERROR(SetHostInt(context.output(k), i, i == axis ? offset : 0));
+      }
+      if (!CheckedAdd(offset, shape[axis], &offset)) {
+        return InvalidArgument("the extents along axis ", axis, " add up to too much");
+      }
     }
     return absl::OkStatus();
   }
@@ -191,8 +225,11 @@ void RegisterShapeKernels(KernelRegistry& registry) {
   registry.Add("Identity", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("IdentityN", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("StopGradient", "CPU", MakeKernel<IdentityKernel>);
+  registry.Add("PlaceholderWithDefault", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("PreventGradient", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("Shape", "CPU", MakeKernel<ShapeKernel>);
+  registry.Add("ShapeN", "CPU", MakeKernel<ShapeKernel>);
+  registry.Add("ConcatOffset", "CPU", MakeKernel<ConcatOffsetKernel>);
   registry.Add("Size", "CPU", MakeKernel<SizeKernel>);
   registry.Add("Rank", "CPU", MakeKernel<RankKernel>);
   registry.Add("Reshape", "CPU", MakeKernel<ReshapeKernel>);

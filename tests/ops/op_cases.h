@@ -14,6 +14,7 @@ std::vector<OpCase> ScanCases();
 std::vector<OpCase> ProductCases();
 std::vector<OpCase> ArrayCases();
 std::vector<OpCase> MovementCases();
+std::vector<OpCase> JoinCases();
 std::vector<OpCase> NnCases();
 std::vector<OpCase> ConvCases();  // and pools
 

@@ -31,6 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Scan, OpCaseTest, ::testing::ValuesIn(ScanCases()), Nam
 INSTANTIATE_TEST_SUITE_P(Product, OpCaseTest, ::testing::ValuesIn(ProductCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Array, OpCaseTest, ::testing::ValuesIn(ArrayCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Movement, OpCaseTest, ::testing::ValuesIn(MovementCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Join, OpCaseTest, ::testing::ValuesIn(JoinCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Nn, OpCaseTest, ::testing::ValuesIn(NnCases()), NameOf);
 INSTANTIATE_TEST_SUITE_P(Conv, OpCaseTest, ::testing::ValuesIn(ConvCases()), NameOf);
 
@@ -81,7 +82,7 @@ TEST(OpAudit, EveryOpHasARowOrAReasonForNone) {
   std::set<std::string> with_row;
   for (const auto& cases :
        {UnaryCases(), BinaryCases(), ReductionCases(), ScanCases(), ProductCases(), ArrayCases(),
-        MovementCases(), NnCases(), ConvCases()}) {
+        MovementCases(), JoinCases(), NnCases(), ConvCases()}) {
     for (const OpCase& c : cases) with_row.insert(c.op);
   }
   for (const OpDef* op : AllOps()->All()) {
