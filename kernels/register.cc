@@ -28,6 +28,10 @@ void RegisterAllKernels(KernelRegistry& registry) {
   RegisterJoinKernels(registry);
   RegisterStridedSliceKernels(registry);
   RegisterIndexKernels(registry);
+  RegisterGatherKernels(registry);
+  RegisterScatterKernels(registry);
+  RegisterSetKernels(registry);
+  RegisterCheckKernels(registry);
   RegisterRandomKernels(registry);
   RegisterStateKernels(registry);
   RegisterUpdateKernels(registry);

@@ -13,6 +13,9 @@ void RegisterArrayOps(OpRegistry& registry) {
   RegisterStridedSliceOps(registry);
   RegisterRepeatOps(registry);
   RegisterIndexOps(registry);
+  RegisterScatterOps(registry);
+  RegisterSetOps(registry);
+  RegisterCheckOps(registry);
   RegisterRandomOps(registry);
 }
 

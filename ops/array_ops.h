@@ -96,6 +96,39 @@ Value OneHot(Value indices, int64_t depth, DType dtype = DType::kFloat,
 // start, start+delta, ... below limit.
 Value Range(Value start, Value limit, Value delta,
             SourceLocation where = SourceLocation::Current());
+// The slices of x along an axis that `indices` (int32 or int64) name.
+Value Gather(Value x, Value indices, int64_t axis = 0,
+             SourceLocation where = SourceLocation::Current());
+// The slices of x that the last dimension of `indices` names; zeros of `shape` with `updates` added
+// at such indices.
+Value GatherNd(Value x, Value indices, SourceLocation where = SourceLocation::Current());
+Value ScatterNd(Value indices, Value updates, Value shape,
+                SourceLocation where = SourceLocation::Current());
+// Sums of the slices of `data` that have one id, for ids from 0 to `num_segments` - 1. A negative
+// id counts nowhere.
+Value UnsortedSegmentSum(Value data, Value segment_ids, Value num_segments,
+                         SourceLocation where = SourceLocation::Current());
+
+// int64[n, rank]: the indices of the elements that are true, or not 0.
+Value WhereTrue(Value condition, SourceLocation where = SourceLocation::Current());
+// {the different elements of a vector, for each element which one it is}
+std::vector<Value> Unique(Value x, SourceLocation where = SourceLocation::Current());
+// {the k largest elements of each row along the last dimension, their places in it}
+std::vector<Value> TopK(Value x, int64_t k, bool sorted = true,
+                        SourceLocation where = SourceLocation::Current());
+// The slices of data[i] at indices[i], all in one tensor; a later one wins.
+Value DynamicStitch(absl::Span<const Value> indices, absl::Span<const Value> data,
+                    SourceLocation where = SourceLocation::Current());
+
+// Ends the step with an error that shows `data`, unless `condition` (a boolean scalar) is true.
+Operation Assert(Value condition, absl::Span<const Value> data,
+                 SourceLocation where = SourceLocation::Current());
+// x; logs `message` and `data` whenever it is computed.
+Value Print(Value x, absl::Span<const Value> data, absl::string_view message = "",
+            SourceLocation where = SourceLocation::Current());
+// x; an error, with `message`, if an element is infinite or NaN.
+Value CheckNumerics(Value x, absl::string_view message,
+                    SourceLocation where = SourceLocation::Current());
 
 // Draws keyed by (seed, this op's id, step): see docs/architecture.md, "Randomness". `shape` is an
 // int32 or int64 vector.

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "ops/array_ops.h"
+#include "ops/gather_gradients.h"
 #include "ops/node_call.h"
 #include "ops/op_families.h"
 #include "ops/shape_functions.h"
@@ -195,8 +196,7 @@ void RegisterIndexOps(OpRegistry& registry) {
                    .Attr("Tindices: {int32, int64}")
                    .Attr("Taxis: {int32, int64}")
                    .Shape(GatherShape)
-                   .NotDifferentiable("its gradient is sparse, and sparse gradients are not there "
-                                      "yet; multiply with OneHot for a dense one")
+                   .Gradient(GatherGradient)
                    .Sharding(GatherSharding)
                    .Doc("The slices of params along an axis that the indices name."));
 }

@@ -27,6 +27,9 @@ void RegisterJoinOps(OpRegistry& registry);
 void RegisterStridedSliceOps(OpRegistry& registry);
 void RegisterRepeatOps(OpRegistry& registry);
 void RegisterIndexOps(OpRegistry& registry);
+void RegisterScatterOps(OpRegistry& registry);
+void RegisterSetOps(OpRegistry& registry);
+void RegisterCheckOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);
 
 // Of RegisterNnOps.

@@ -83,6 +83,35 @@ Operation ApplyMomentum(Value w, Value m, Value rate, Value gradient, Value mome
   return Update("ResourceApplyMomentum", 2, {w, m, rate, gradient, momentum},
                 {{"use_nesterov", nesterov}}, where);
 }
+Operation ApplyKerasMomentum(Value w, Value m, Value rate, Value gradient, Value momentum,
+                             bool nesterov, SourceLocation where) {
+  return Update("ResourceApplyKerasMomentum", 2, {w, m, rate, gradient, momentum},
+                {{"use_nesterov", nesterov}}, where);
+}
+Operation ApplyAdagrad(Value w, Value sum, Value rate, Value gradient, SourceLocation where) {
+  return Update("ResourceApplyAdagrad", 2, {w, sum, rate, gradient}, {}, where);
+}
+Operation ApplyRmsProp(Value w, Value mean_square, Value m, Value rate, Value decay, Value momentum,
+                       Value epsilon, Value gradient, SourceLocation where) {
+  return Update("ResourceApplyRMSProp", 3,
+                {w, mean_square, m, rate, decay, momentum, epsilon, gradient}, {}, where);
+}
+Value GatherRows(Value handle, Value indices, SourceLocation where) {
+  if (!handle.ok()) return handle;
+  const DType dtype = VariableDType(handle);
+  if (dtype == DType::kInvalid) {
+    handle.builder()->Fail(InvalidArgument("'", handle.name(), "' is not the handle of a variable"),
+                           where);
+    return Value(handle.builder(), Port{});
+  }
+  return handle.builder()->AddRead("ResourceGather", {handle, indices}, {{"dtype", dtype}}, where);
+}
+Operation AddToRows(Value handle, Value indices, Value updates, SourceLocation where) {
+  return Update("ResourceScatterAdd", 1, {handle, indices, updates}, {}, where);
+}
+Operation SubtractFromRows(Value handle, Value indices, Value updates, SourceLocation where) {
+  return Update("ResourceScatterSub", 1, {handle, indices, updates}, {}, where);
+}
 Operation ApplyAdam(Value w, Value m, Value v, Value beta1_power, Value beta2_power, Value rate,
                     Value beta1, Value beta2, Value epsilon, Value gradient, SourceLocation where) {
   return Update("ResourceApplyAdam", 3,
@@ -191,6 +220,40 @@ void RegisterOptimizerUpdates(OpRegistry& registry) {
                    .Attr("use_nesterov: bool = false")
                    .Doc("accum = momentum * accum + grad; var -= lr * accum, or, with "
                         "use_nesterov, lr * (grad + momentum * accum)"));
+  registry.Add(OptimizerUpdate("ResourceApplyKerasMomentum", {2, {3}})
+                   .Input("var: resource")
+                   .Input("accum: resource")
+                   .Input("lr: T")
+                   .Input("grad: T")
+                   .Input("momentum: T")
+                   .Attr(kTypes)
+                   .Attr(kUseLocking)
+                   .Attr("use_nesterov: bool = false")
+                   .Doc("accum = momentum * accum - lr * grad; var += accum, or, with "
+                        "use_nesterov, momentum * accum - lr * grad"));
+  registry.Add(OptimizerUpdate("ResourceApplyAdagrad", {2, {3}})
+                   .Input("var: resource")
+                   .Input("accum: resource")
+                   .Input("lr: T")
+                   .Input("grad: T")
+                   .Attr(kTypes)
+                   .Attr(kUseLocking)
+                   .Attr("update_slots: bool = true")
+                   .Doc("accum += grad^2, unless update_slots is false; var -= "
+                        "lr * grad / sqrt(accum)"));
+  registry.Add(OptimizerUpdate("ResourceApplyRMSProp", {3, {7}})
+                   .Input("var: resource")
+                   .Input("ms: resource")
+                   .Input("mom: resource")
+                   .Input("lr: T")
+                   .Input("rho: T")
+                   .Input("momentum: T")
+                   .Input("epsilon: T")
+                   .Input("grad: T")
+                   .Attr(kTypes)
+                   .Attr(kUseLocking)
+                   .Doc("ms += (1 - rho) (grad^2 - ms); mom = momentum * mom + "
+                        "lr * grad / sqrt(ms + epsilon); var -= mom"));
   registry.Add(OptimizerUpdate("ResourceApplyAdam", {3, {9}})
                    .Input("var: resource")
                    .Input("m: resource")

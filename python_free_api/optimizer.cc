@@ -13,12 +13,14 @@
 namespace millrace {
 namespace {
 
-// A slot of variable `of`: same dtype and shape, zero at first, named after it.
-Value AddSlot(Variables& variables, int of, absl::string_view slot, SourceLocation where) {
+// A slot of variable `of`: same dtype and shape, `initial` everywhere at first, named after it.
+Value AddSlot(Variables& variables, int of, absl::string_view slot, SourceLocation where,
+              double initial = 0) {
   const DType dtype = variables[of].dtype;
   const Shape shape = variables[of].shape;
   const std::string name = StrCat(variables[of].name, "/", slot);
-  return variables[variables.Add(name, dtype, shape, Zeros(), /*trainable=*/false, where)].handle;
+  const Initializer value = initial == 0 ? Zeros() : Constant(initial);
+  return variables[variables.Add(name, dtype, shape, value, /*trainable=*/false, where)].handle;
 }
 
 // A number that an optimizer was given, and what it must be.
@@ -99,6 +101,63 @@ class MomentumOptimizer final : public Optimizer {
   const double rate_;
   const double momentum_;
   const bool nesterov_;
+};
+
+class AdagradOptimizer final : public Optimizer {
+ public:
+  AdagradOptimizer(double rate, double initial) : rate_(rate), initial_(initial) {}
+  std::vector<Operation> Apply(Variables& variables, const std::vector<int>& parameters,
+                               const std::vector<Value>& gradients,
+                               SourceLocation where) const override {
+    std::vector<Operation> updates;
+    const Setting rate{"rate", rate_, Setting::kNotNegative};
+    const Setting initial{"initial sum", initial_, Setting::kPositive};
+    if (!Check(variables, parameters, gradients, {rate, initial}, where)) return updates;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const Value handle = variables[parameters[i]].handle;
+      const DType dtype = variables[parameters[i]].dtype;
+      const Value sum = AddSlot(variables, parameters[i], "adagrad_sum", where, initial_);
+      updates.push_back(ApplyAdagrad(handle, sum, Scalar(variables.builder(), rate_, dtype, where),
+                                     gradients[i], where));
+    }
+    return updates;
+  }
+
+ private:
+  const double rate_;
+  const double initial_;
+};
+
+class RmsPropOptimizer final : public Optimizer {
+ public:
+  RmsPropOptimizer(double rate, double decay, double momentum, double epsilon)
+      : rate_(rate), decay_(decay), momentum_(momentum), epsilon_(epsilon) {}
+  std::vector<Operation> Apply(Variables& variables, const std::vector<int>& parameters,
+                               const std::vector<Value>& gradients,
+                               SourceLocation where) const override {
+    std::vector<Operation> updates;
+    const std::initializer_list<Setting> settings = {{"rate", rate_, Setting::kNotNegative},
+                                                     {"decay", decay_, Setting::kBelowOne},
+                                                     {"momentum", momentum_, Setting::kNotNegative},
+                                                     {"epsilon", epsilon_, Setting::kPositive}};
+    if (!Check(variables, parameters, gradients, settings, where)) return updates;
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      const Value handle = variables[parameters[i]].handle;
+      const DType dtype = variables[parameters[i]].dtype;
+      const Value square = AddSlot(variables, parameters[i], "rmsprop_square", where);
+      const Value m = AddSlot(variables, parameters[i], "rmsprop_momentum", where);
+      const auto scalar = [&](double x) { return Scalar(variables.builder(), x, dtype, where); };
+      updates.push_back(ApplyRmsProp(handle, square, m, scalar(rate_), scalar(decay_),
+                                     scalar(momentum_), scalar(epsilon_), gradients[i], where));
+    }
+    return updates;
+  }
+
+ private:
+  const double rate_;
+  const double decay_;
+  const double momentum_;
+  const double epsilon_;
 };
 
 class AdamOptimizer final : public Optimizer {
@@ -211,6 +270,12 @@ std::unique_ptr<Optimizer> Momentum(double rate, double momentum, bool nesterov)
   return std::make_unique<MomentumOptimizer>(rate, momentum, nesterov);
 }
 
+std::unique_ptr<Optimizer> Adagrad(double rate, double initial) {
+  return std::make_unique<AdagradOptimizer>(rate, initial);
+}
+std::unique_ptr<Optimizer> RmsProp(double rate, double decay, double momentum, double epsilon) {
+  return std::make_unique<RmsPropOptimizer>(rate, decay, momentum, epsilon);
+}
 std::unique_ptr<Optimizer> Adam(double rate, double beta1, double beta2, double epsilon) {
   return std::make_unique<AdamOptimizer>(rate, beta1, beta2, epsilon);
 }

@@ -26,6 +26,12 @@ class Optimizer {
 std::unique_ptr<Optimizer> Sgd(double rate);
 // m = momentum * m + g; w -= rate * m; nesterov: w -= rate * (g + momentum * m)
 std::unique_ptr<Optimizer> Momentum(double rate, double momentum = 0.9, bool nesterov = false);
+// Adagrad (Duchi et al. 2011): s += g^2, from `initial`, which is above 0; w -= rate * g / sqrt(s)
+std::unique_ptr<Optimizer> Adagrad(double rate = 0.01, double initial = 0.1);
+// RMSProp (Hinton 2012): s = decay s + (1 - decay) g^2, m = momentum * m + rate * g /
+// sqrt(s + epsilon); w -= m
+std::unique_ptr<Optimizer> RmsProp(double rate = 1e-3, double decay = 0.9, double momentum = 0,
+                                   double epsilon = 1e-7);
 // Adam (Kingma & Ba 2015): m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g^2;
 // w -= rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon) in step t = 1, 2, ...
 std::unique_ptr<Optimizer> Adam(double rate = 1e-3, double beta1 = 0.9, double beta2 = 0.999,

@@ -260,7 +260,17 @@ Value GraphBuilder::ReadVariable(Value handle, DType dtype, SourceLocation where
   if (!controlled && uses.read.node >= 0 && graph_.dtype(uses.read) == dtype) {
     return Value(this, uses.read);
   }
-  AttrMap attrs{{"dtype", dtype}};
+  const Value value = AddRead("ReadVariableOp", {handle}, {{"dtype", dtype}}, where);
+  if (value.ok() && !controlled) variables_[handle.port().node].read = value.port();
+  return value;
+}
+
+Value GraphBuilder::AddRead(absl::string_view op, absl::Span<const Value> inputs, AttrMap attrs,
+                            SourceLocation where) {
+  std::vector<Port> ports;
+  if (!status_.ok() || !CollectInputs(op, inputs, where, &ports)) return Value(this, Port());
+  const Value handle = inputs[0];
+  VariableUses& uses = variables_[handle.port().node];
   std::vector<NodeId> after;
   if (uses.last_update >= 0) after.push_back(uses.last_update);
   const bool asked_for = std::any_of(
@@ -272,14 +282,12 @@ Value GraphBuilder::ReadVariable(Value handle, DType dtype, SourceLocation where
   }
   const Scope device = DeviceOf(handle.operation());
   control_scopes_.push_back(std::move(after));
-  const Operation read = AddNamed(StrCat(handle.operation().name(), "/Read"), "ReadVariableOp",
-                                  {handle}, std::move(attrs), where);
+  const Operation read =
+      AddNamed(StrCat(handle.operation().name(), "/Read"), op, inputs, std::move(attrs), where);
   control_scopes_.pop_back();
   if (!read.ok()) return Value(this, Port());
   uses.reads_since_update.push_back(read.node());
-  const Port port{read.node(), 0};
-  if (!controlled) uses.read = port;
-  return Value(this, port);
+  return Value(this, Port{read.node(), 0});
 }
 
 void GraphBuilder::NoteUpdate(Value handle, Operation update) {

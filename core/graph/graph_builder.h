@@ -104,6 +104,10 @@ class GraphBuilder {
   // updates share one node, if no control dependencies tell them apart, and run in any order. A
   // read is placed where its variable is.
   Value ReadVariable(Value handle, DType dtype, SourceLocation where);
+  // Any other op that reads the variable behind its first input: ordered and placed as
+  // ReadVariable.
+  Value AddRead(absl::string_view op, absl::Span<const Value> inputs, AttrMap attrs,
+                SourceLocation where);
   // To be called for each op that changes the variable behind `handle`.
   void NoteUpdate(Value handle, Operation update);
 

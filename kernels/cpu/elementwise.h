@@ -215,9 +215,14 @@ class BinaryKernel final : public Kernel {
   }
 };
 
+// Of what the node says, if K wants to know.
 template <typename K>
-StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelConstruction&) {
-  return std::unique_ptr<Kernel>(std::make_unique<K>());
+StatusOr<std::unique_ptr<Kernel>> MakeKernel(const KernelConstruction& c) {
+  if constexpr (std::is_constructible_v<K, const KernelConstruction&>) {
+    return std::unique_ptr<Kernel>(std::make_unique<K>(c));
+  } else {
+    return std::unique_ptr<Kernel>(std::make_unique<K>());
+  }
 }
 
 // Adds `op` with one kernel for each dtype T of attribute "T".

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/cpu/elementwise.h"
+#include "kernels/cpu/indices.h"
 #include "kernels/cpu/register.h"
 #include "kernels/host_values.h"
 
@@ -81,20 +82,6 @@ class RangeKernel final : public Kernel {
   }
 };
 
-// A number of an integer tensor of any of the index dtypes.
-int64_t IndexAt(const Tensor& indices, int64_t i) {
-  switch (indices.dtype()) {
-    case DType::kInt32:
-      return indices.data<int32_t>()[i];
-    case DType::kInt64:
-      return indices.data<int64_t>()[i];
-    case DType::kUint8:
-      return indices.data<uint8_t>()[i];
-    default:
-      return indices.data<int8_t>()[i];
-  }
-}
-
 template <typename T>
 class OneHotKernel final : public Kernel {
  public:
@@ -155,79 +142,12 @@ StatusOr<std::unique_ptr<Kernel>> CreateOneHot(const KernelConstruction& c) {
   }
 }
 
-// GatherV2: slices of params along an axis, named by indices.
-class GatherKernel final : public Kernel {
- public:
-  static StatusOr<std::unique_ptr<Kernel>> Create(const KernelConstruction& c) {
-    return std::unique_ptr<Kernel>(new GatherKernel(c.attrs.GetOr<int64_t>("batch_dims", 0)));
-  }
-
-  Status Compute(KernelContext& context) const override {
-    const Tensor& params = context.input(0);
-    const Tensor& indices = context.input(1);
-    Tensor& out = context.output(0);
-    MR_ASSIGN_OR_RETURN(const int64_t given, HostInt(context.input(2), "the axis"));
-    MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(given, params.shape().rank()));
-    const int64_t batch_dims = batch_dims_ < 0 ? batch_dims_ + indices.shape().rank() : batch_dims_;
-    if (batch_dims < 0 || batch_dims > axis || batch_dims > indices.shape().rank()) {
-      return InvalidArgument("batch_dims ", batch_dims_, " does not fit indices ",
-                             indices.shape().ToString(), " and axis ", axis);
-    }
-    // params[batch, outer, extent, inner], indices[batch, picks], out[batch, outer, picks, inner].
-    int64_t batch = 1, outer = 1, inner = 1;
-    for (int i = 0; i < batch_dims; ++i) {
-      if (params.shape()[i] != indices.shape()[i]) {
-        return InvalidArgument("batch dimension ", i, " of params ", params.shape().ToString(),
-                               " and indices ", indices.shape().ToString(), " differ");
-      }
-      batch *= params.shape()[i];
-    }
-    for (int i = static_cast<int>(batch_dims); i < axis; ++i) outer *= params.shape()[i];
-    for (int i = axis + 1; i < params.shape().rank(); ++i) inner *= params.shape()[i];
-    const int64_t extent = params.shape()[axis];
-    const int64_t picks = batch == 0 ? 0 : indices.num_elements() / batch;
-    if (out.num_elements() != batch * outer * picks * inner) {
-      return InvalidArgument("params ", params.shape().ToString(), " and indices ",
-                             indices.shape().ToString(), " do not give an output of shape ",
-                             out.shape().ToString());
-    }
-    const int64_t size = static_cast<int64_t>(SizeOf(params.dtype()));
-    if (size == 0) return Unimplemented("no gathering of ", Name(params.dtype()), " elements");
-    for (int64_t i = 0; i < indices.num_elements(); ++i) {
-      const int64_t index = IndexAt(indices, i);
-      if (index < 0 || index >= extent) {
-        return InvalidArgument("index ", index, " (element ", i, " of indices) is not in [0, ",
-                               extent, ")");
-      }
-    }
-    const int64_t bytes = inner * size;
-    if (bytes == 0) return absl::OkStatus();
-    const char* from = static_cast<const char*>(params.raw_data());
-    char* to = static_cast<char*>(out.mutable_raw_data());
-    ParallelRange(context, batch * outer * picks,
-                  std::max<int64_t>(1, 4 * kElementsPerTask / bytes),
-                  [&](int64_t begin, int64_t end) {
-                    for (int64_t i = begin; i < end; ++i) {
-                      const int64_t row = i / picks;  // of batch and outer
-                      const int64_t index = IndexAt(indices, row / outer * picks + i % picks);
-                      std::memcpy(to + i * bytes, from + (row * extent + index) * bytes, bytes);
-                    }
-                  });
-    return absl::OkStatus();
-  }
-
- private:
-  explicit GatherKernel(int64_t batch_dims) : batch_dims_(batch_dims) {}
-  const int64_t batch_dims_;
-};
-
 }  // namespace
 
 void RegisterIndexKernels(KernelRegistry& registry) {
   registry.Add("InvertPermutation", "CPU", MakeKernel<InvertPermutationKernel>);
   AddTyped<RangeKernel, int32_t, int64_t, float, double>(registry, "Range", "CPU", "Tidx");
   registry.Add("OneHot", "CPU", CreateOneHot);
-  registry.Add("GatherV2", "CPU", GatherKernel::Create);
 }
 
 }  // namespace millrace

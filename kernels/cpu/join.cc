@@ -192,11 +192,6 @@ class SplitKernel final : public Kernel {
   const int axis_operand_;
 };
 
-template <typename K>
-StatusOr<std::unique_ptr<Kernel>> MakeFor(const KernelConstruction& c) {
-  return std::unique_ptr<Kernel>(std::make_unique<K>(c));
-}
-
 template <int value, int axis_operand>
 StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelConstruction&) {
   return std::unique_ptr<Kernel>(std::make_unique<SplitKernel>(value, axis_operand));
@@ -206,8 +201,8 @@ StatusOr<std::unique_ptr<Kernel>> MakeSplit(const KernelConstruction&) {
 
 void RegisterJoinKernels(KernelRegistry& registry) {
   registry.Add("ConcatV2", "CPU", MakeKernel<ConcatKernel>);
-  registry.Add("Pack", "CPU", MakeFor<PackKernel>);
-  registry.Add("Unpack", "CPU", MakeFor<UnpackKernel>);
+  registry.Add("Pack", "CPU", MakeKernel<PackKernel>);
+  registry.Add("Unpack", "CPU", MakeKernel<UnpackKernel>);
   registry.Add("Split", "CPU", MakeSplit<1, 0>);
   registry.Add("SplitV", "CPU", MakeSplit<0, 2>);
 }

@@ -98,16 +98,11 @@ class StridedSliceGradKernel final : public StridedSliceKernelBase {
   }
 };
 
-template <typename K>
-StatusOr<std::unique_ptr<Kernel>> MakeFor(const KernelConstruction& c) {
-  return std::unique_ptr<Kernel>(std::make_unique<K>(c));
-}
-
 }  // namespace
 
 void RegisterStridedSliceKernels(KernelRegistry& registry) {
-  registry.Add("StridedSlice", "CPU", MakeFor<StridedSliceKernel>);
-  registry.Add("StridedSliceGrad", "CPU", MakeFor<StridedSliceGradKernel>);
+  registry.Add("StridedSlice", "CPU", MakeKernel<StridedSliceKernel>);
+  registry.Add("StridedSliceGrad", "CPU", MakeKernel<StridedSliceGradKernel>);
 }
 
 }  // namespace millrace

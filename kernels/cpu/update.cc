@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/variable_input.h"
 #include "kernels/cpu/vector_update.h"
@@ -106,6 +106,90 @@ class MomentumKernel final : public Kernel {
 };
 
 template <typename T>
+class KerasMomentumKernel final : public Kernel {
+ public:
+  explicit KerasMomentumKernel(bool nesterov) : nesterov_(nesterov) {}
+
+  Status Compute(KernelContext& context) const override {
+    MR_ASSIGN_OR_RETURN(const auto variables, VariableInputs<2>(context));
+    MR_ASSIGN_OR_RETURN(const T rate, Scalar<T>(context, 2, "the rate"));
+    const Tensor& gradient = context.input(3);
+    MR_ASSIGN_OR_RETURN(const T momentum, Scalar<T>(context, 4, "the momentum"));
+    const vector::MomentumRates<T> rates{rate, momentum, nesterov_};
+    return Variable::UpdateTogether(
+        variables, context.device().allocator(), context.step().step_id,
+        [&](absl::Span<Tensor* const> values) -> Status {
+          MR_RETURN_IF_ERROR(CheckGradients<2>(variables, values, gradient));
+          T* w = values[0]->mutable_data<T>();
+          T* m = values[1]->mutable_data<T>();
+          const T* g = gradient.data<T>();
+          ParallelRange(context, gradient.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+            vector::KerasMomentum(rates, g + begin, m + begin, w + begin, end - begin);
+          });
+          return absl::OkStatus();
+        });
+  }
+
+ private:
+  const bool nesterov_;
+};
+
+template <typename T>
+class AdagradKernel final : public Kernel {
+ public:
+  explicit AdagradKernel(const KernelConstruction& c)
+      : update_slots_(c.attrs.GetOr("update_slots", true)) {}
+
+  Status Compute(KernelContext& context) const override {
+    MR_ASSIGN_OR_RETURN(const auto variables, VariableInputs<2>(context));
+    MR_ASSIGN_OR_RETURN(const T rate, Scalar<T>(context, 2, "the rate"));
+    const Tensor& gradient = context.input(3);
+    return Variable::UpdateTogether(
+        variables, context.device().allocator(), context.step().step_id,
+        [&](absl::Span<Tensor* const> values) -> Status {
+          MR_RETURN_IF_ERROR(CheckGradients<2>(variables, values, gradient));
+          T* w = values[0]->mutable_data<T>();
+          T* sum = values[1]->mutable_data<T>();
+          const T* g = gradient.data<T>();
+          ParallelRange(context, gradient.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+            vector::Adagrad(rate, update_slots_, g + begin, sum + begin, w + begin, end - begin);
+          });
+          return absl::OkStatus();
+        });
+  }
+
+ private:
+  const bool update_slots_;
+};
+
+template <typename T>
+class RmsPropKernel final : public Kernel {
+ public:
+  Status Compute(KernelContext& context) const override {
+    MR_ASSIGN_OR_RETURN(const auto variables, VariableInputs<3>(context));
+    vector::RmsPropRates<T> rates;
+    MR_ASSIGN_OR_RETURN(rates.rate, Scalar<T>(context, 3, "the rate"));
+    MR_ASSIGN_OR_RETURN(rates.decay, Scalar<T>(context, 4, "rho"));
+    MR_ASSIGN_OR_RETURN(rates.momentum, Scalar<T>(context, 5, "the momentum"));
+    MR_ASSIGN_OR_RETURN(rates.epsilon, Scalar<T>(context, 6, "epsilon"));
+    const Tensor& gradient = context.input(7);
+    return Variable::UpdateTogether(
+        variables, context.device().allocator(), context.step().step_id,
+        [&](absl::Span<Tensor* const> values) -> Status {
+          MR_RETURN_IF_ERROR(CheckGradients<3>(variables, values, gradient));
+          T* w = values[0]->mutable_data<T>();
+          T* square = values[1]->mutable_data<T>();
+          T* m = values[2]->mutable_data<T>();
+          const T* g = gradient.data<T>();
+          ParallelRange(context, gradient.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+            vector::RmsProp(rates, g + begin, square + begin, m + begin, w + begin, end - begin);
+          });
+          return absl::OkStatus();
+        });
+  }
+};
+
+template <typename T>
 class AdamKernel final : public Kernel {
  public:
   explicit AdamKernel(bool nesterov) : nesterov_(nesterov) {}
@@ -156,6 +240,12 @@ void AddNesterov(KernelRegistry& registry, absl::string_view op) {
 void RegisterUpdateKernels(KernelRegistry& registry) {
   AddTyped<GradientDescentKernel, float, double>(registry, "ResourceApplyGradientDescent", "CPU");
   AddNesterov<MomentumKernel, float, double>(registry, "ResourceApplyMomentum");
+  AddNesterov<KerasMomentumKernel, float, double>(registry, "ResourceApplyKerasMomentum");
+  registry.Add(KernelDef{"ResourceApplyAdagrad", "CPU", {{"T", {DType::kFloat}}}},
+               MakeKernel<AdagradKernel<float>>);
+  registry.Add(KernelDef{"ResourceApplyAdagrad", "CPU", {{"T", {DType::kDouble}}}},
+               MakeKernel<AdagradKernel<double>>);
+  AddTyped<RmsPropKernel, float, double>(registry, "ResourceApplyRMSProp", "CPU");
   AddNesterov<AdamKernel, float, double>(registry, "ResourceApplyAdam");
 }
 

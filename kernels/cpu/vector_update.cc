@@ -70,6 +70,65 @@ void MomentumLoop(const MomentumRates<T>& r, const T* g, T* m, T* w, int64_t n) 
 }
 
 template <typename T>
+void KerasMomentumLoop(const MomentumRates<T>& r, const T* g, T* m, T* w, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto rate = hn::Set(d, r.rate);
+  const auto momentum = hn::Set(d, r.momentum);
+  const bool nesterov = r.nesterov;
+  T* const arrays[3] = {const_cast<T*>(g), m, w};
+  ForVectors<3>(
+      [&](T* const(&at)[3]) {
+        const auto change = hn::Mul(rate, hn::LoadU(d, at[0]));
+        const auto moment = hn::MulSub(momentum, hn::LoadU(d, at[1]), change);
+        hn::StoreU(moment, d, at[1]);
+        const auto direction = nesterov ? hn::MulSub(momentum, moment, change) : moment;
+        hn::StoreU(hn::Add(direction, hn::LoadU(d, at[2])), d, at[2]);
+      },
+      arrays, n);
+}
+
+template <typename T>
+void AdagradLoop(T factor, bool update_sum, const T* g, T* sum, T* w, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto rate = hn::Set(d, factor);
+  T* const arrays[3] = {const_cast<T*>(g), sum, w};
+  ForVectors<3>(
+      [&](T* const(&at)[3]) {
+        const auto gradient = hn::LoadU(d, at[0]);
+        auto squares = hn::LoadU(d, at[1]);
+        if (update_sum) {
+          squares = hn::MulAdd(gradient, gradient, squares);
+          hn::StoreU(squares, d, at[1]);
+        }
+        const auto change = hn::Div(hn::Mul(rate, gradient), hn::Sqrt(squares));
+        hn::StoreU(hn::Sub(hn::LoadU(d, at[2]), change), d, at[2]);
+      },
+      arrays, n);
+}
+
+template <typename T>
+void RmsPropLoop(const RmsPropRates<T>& r, const T* g, T* s, T* m, T* w, int64_t n) {
+  const hn::ScalableTag<T> d;
+  const auto rate = hn::Set(d, r.rate);
+  const auto rest = hn::Set(d, T(1) - r.decay);
+  const auto momentum = hn::Set(d, r.momentum);
+  const auto epsilon = hn::Set(d, r.epsilon);
+  T* const arrays[4] = {const_cast<T*>(g), s, m, w};
+  ForVectors<4>(
+      [&](T* const(&at)[4]) {
+        const auto gradient = hn::LoadU(d, at[0]);
+        auto square = hn::LoadU(d, at[1]);
+        square = hn::MulAdd(hn::MulSub(gradient, gradient, square), rest, square);
+        hn::StoreU(square, d, at[1]);
+        const auto scaled = hn::Div(hn::Mul(rate, gradient), hn::Sqrt(hn::Add(square, epsilon)));
+        const auto moment = hn::MulAdd(momentum, hn::LoadU(d, at[2]), scaled);
+        hn::StoreU(moment, d, at[2]);
+        hn::StoreU(hn::Sub(hn::LoadU(d, at[3]), moment), d, at[3]);
+      },
+      arrays, n);
+}
+
+template <typename T>
 void AdamLoop(const AdamRates<T>& r, const T* g, T* m, T* v, T* w, int64_t n) {
   const hn::ScalableTag<T> d;
   const auto rate = hn::Set(d, r.rate);
@@ -105,6 +164,28 @@ void MomentumDouble(const MomentumRates<double>& r, const double* g, double* m, 
                     int64_t n) {
   MomentumLoop(r, g, m, w, n);
 }
+void KerasMomentumFloat(const MomentumRates<float>& r, const float* g, float* m, float* w,
+                        int64_t n) {
+  KerasMomentumLoop(r, g, m, w, n);
+}
+void KerasMomentumDouble(const MomentumRates<double>& r, const double* g, double* m, double* w,
+                         int64_t n) {
+  KerasMomentumLoop(r, g, m, w, n);
+}
+void AdagradFloat(float rate, bool update, const float* g, float* sum, float* w, int64_t n) {
+  AdagradLoop(rate, update, g, sum, w, n);
+}
+void AdagradDouble(double rate, bool update, const double* g, double* sum, double* w, int64_t n) {
+  AdagradLoop(rate, update, g, sum, w, n);
+}
+void RmsPropFloat(const RmsPropRates<float>& r, const float* g, float* s, float* m, float* w,
+                  int64_t n) {
+  RmsPropLoop(r, g, s, m, w, n);
+}
+void RmsPropDouble(const RmsPropRates<double>& r, const double* g, double* s, double* m, double* w,
+                   int64_t n) {
+  RmsPropLoop(r, g, s, m, w, n);
+}
 void AdamFloat(const AdamRates<float>& r, const float* g, float* m, float* v, float* w, int64_t n) {
   AdamLoop(r, g, m, v, w, n);
 }
@@ -124,6 +205,12 @@ HWY_EXPORT(AddScaledFloat);
 HWY_EXPORT(AddScaledDouble);
 HWY_EXPORT(MomentumFloat);
 HWY_EXPORT(MomentumDouble);
+HWY_EXPORT(KerasMomentumFloat);
+HWY_EXPORT(KerasMomentumDouble);
+HWY_EXPORT(AdagradFloat);
+HWY_EXPORT(AdagradDouble);
+HWY_EXPORT(RmsPropFloat);
+HWY_EXPORT(RmsPropDouble);
 HWY_EXPORT(AdamFloat);
 HWY_EXPORT(AdamDouble);
 
@@ -138,6 +225,27 @@ void Momentum(const MomentumRates<float>& r, const float* g, float* m, float* w,
 }
 void Momentum(const MomentumRates<double>& r, const double* g, double* m, double* w, int64_t n) {
   HWY_DYNAMIC_DISPATCH(MomentumDouble)(r, g, m, w, n);
+}
+void KerasMomentum(const MomentumRates<float>& r, const float* g, float* m, float* w, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(KerasMomentumFloat)(r, g, m, w, n);
+}
+void KerasMomentum(const MomentumRates<double>& r, const double* g, double* m, double* w,
+                   int64_t n) {
+  HWY_DYNAMIC_DISPATCH(KerasMomentumDouble)(r, g, m, w, n);
+}
+void Adagrad(float rate, bool update_sum, const float* g, float* sum, float* w, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(AdagradFloat)(rate, update_sum, g, sum, w, n);
+}
+void Adagrad(double rate, bool update_sum, const double* g, double* sum, double* w, int64_t n) {
+  HWY_DYNAMIC_DISPATCH(AdagradDouble)(rate, update_sum, g, sum, w, n);
+}
+void RmsProp(const RmsPropRates<float>& r, const float* g, float* s, float* m, float* w,
+             int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RmsPropFloat)(r, g, s, m, w, n);
+}
+void RmsProp(const RmsPropRates<double>& r, const double* g, double* s, double* m, double* w,
+             int64_t n) {
+  HWY_DYNAMIC_DISPATCH(RmsPropDouble)(r, g, s, m, w, n);
 }
 void Adam(const AdamRates<float>& r, const float* g, float* m, float* v, float* w, int64_t n) {
   HWY_DYNAMIC_DISPATCH(AdamFloat)(r, g, m, v, w, n);

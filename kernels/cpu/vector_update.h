@@ -21,6 +21,27 @@ struct MomentumRates {
 void Momentum(const MomentumRates<float>& r, const float* g, float* m, float* w, int64_t n);
 void Momentum(const MomentumRates<double>& r, const double* g, double* m, double* w, int64_t n);
 
+// m = momentum * m - rate * g; w += m, or momentum * m - rate * g with nesterov.
+void KerasMomentum(const MomentumRates<float>& r, const float* g, float* m, float* w, int64_t n);
+void KerasMomentum(const MomentumRates<double>& r, const double* g, double* m, double* w,
+                   int64_t n);
+
+// sum += g^2, if `update_sum`; w -= rate * g / sqrt(sum)
+void Adagrad(float rate, bool update_sum, const float* g, float* sum, float* w, int64_t n);
+void Adagrad(double rate, bool update_sum, const double* g, double* sum, double* w, int64_t n);
+
+template <typename T>
+struct RmsPropRates {
+  T rate;
+  T decay;
+  T momentum;
+  T epsilon;
+};
+// s += (g^2 - s)(1 - decay); m = momentum * m + rate * g / sqrt(s + epsilon); w -= m
+void RmsProp(const RmsPropRates<float>& r, const float* g, float* s, float* m, float* w, int64_t n);
+void RmsProp(const RmsPropRates<double>& r, const double* g, double* s, double* m, double* w,
+             int64_t n);
+
 template <typename T>
 struct AdamRates {
   T rate;  // with the bias corrections in it

@@ -72,6 +72,44 @@ TEST(StateTest, AssignAddAndSubLeaveValuesThatWereRead) {
   }
 }
 
+TEST(StateTest, RowsOfVariables) {
+  KernelHarness h(3);
+  KernelHarness::Options own;
+  own.own_outputs = 1;
+  for (const DType dtype : {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}) {
+    SCOPED_TRACE(Name(dtype));
+    const auto tensor = [&](const Shape& shape, std::vector<double> values) {
+      return FromDoubles(dtype, shape, values);
+    };
+    const AttrMap attrs = {{"dtype", dtype}};
+    const Tensor table =
+        Variable(h, StrCat("table", Name(dtype)), tensor(Shape({3, 2}), {1, 2, 3, 4, 5, 6}));
+    const Tensor rows = Tensor::Of<int32_t>(Shape({3}), {2, 0, 2});
+    ExpectNear(h.RunOwn("ResourceGather", attrs, {table, rows}), {5, 6, 1, 2, 5, 6}, 0);
+    // An index that is there twice counts twice.
+    ASSERT_TRUE(Update(h, "ResourceScatterAdd", attrs,
+                       {table, rows, tensor(Shape({3, 2}), {10, 20, 30, 40, 50, 60})})
+                    .ok());
+    ExpectNear(Read(h, table), {31, 42, 3, 4, 65, 86}, 0);
+    ASSERT_TRUE(Update(h, "ResourceScatterSub", attrs,
+                       {table, Tensor::Of<int64_t>(Shape({1}), {1}), tensor(Shape(), {2})})
+                    .ok());
+    ExpectNear(Read(h, table), {31, 42, 1, 2, 65, 86}, 0);
+    for (const int32_t bad : {-1, 3}) {
+      const Tensor index = Tensor::Of<int32_t>(Shape({2}), {0, bad});
+      const Status scatter = Update(h, "ResourceScatterAdd", attrs,
+                                    {table, index, tensor(Shape({2, 2}), {1, 1, 1, 1})});
+      const Status gather = h.Run("ResourceGather", attrs, {table, index}, {}, own).status();
+      for (const Status& status : {scatter, gather}) {
+        EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+        EXPECT_NE(status.message().find(StrCat("index ", bad)), std::string::npos) << status;
+      }
+    }
+    // Nothing has changed, not even what stood before the bad index.
+    ExpectNear(Read(h, table), {31, 42, 1, 2, 65, 86}, 0);
+  }
+}
+
 Tensor Number(DType dtype, double v) { return FromDoubles(dtype, Shape(), {v}); }
 
 TEST(StateTest, OptimizersAgainstLoops) {
@@ -112,6 +150,45 @@ TEST(StateTest, OptimizersAgainstLoops) {
         }
         ExpectNear(Read(h, mm), m, tolerance);
         ExpectNear(Read(h, wm), expected, tolerance);
+
+        const Tensor wk = Variable(h, "wk" + key, w0), mk = Variable(h, "mk" + key, m0);
+        ASSERT_TRUE(Update(h, "ResourceApplyKerasMomentum", attrs,
+                           {wk, mk, Number(dtype, rate), g, Number(dtype, momentum)})
+                        .ok());
+        for (int64_t i = 0; i < n; ++i) {
+          m[i] = momentum * dm[i] - rate * dg[i];
+          expected[i] = dw[i] + (nesterov ? momentum * m[i] - rate * dg[i] : m[i]);
+        }
+        ExpectNear(Read(h, mk), m, tolerance);
+        ExpectNear(Read(h, wk), expected, tolerance);
+
+        const bool update_slots = nesterov;
+        const Tensor wg = Variable(h, "wg" + key, w0), vg = Variable(h, "vg" + key, v0);
+        ASSERT_TRUE(Update(h, "ResourceApplyAdagrad",
+                           {{"T", dtype}, {"update_slots", update_slots}},
+                           {wg, vg, Number(dtype, rate), g})
+                        .ok());
+        for (int64_t i = 0; i < n; ++i) {
+          v[i] = dv[i] + (update_slots ? dg[i] * dg[i] : 0);
+          expected[i] = dw[i] - rate * dg[i] / std::sqrt(v[i]);
+        }
+        ExpectNear(Read(h, vg), v, tolerance);
+        ExpectNear(Read(h, wg), expected, 10 * tolerance);
+
+        const Tensor wr = Variable(h, "wr" + key, w0), vr = Variable(h, "vr" + key, v0),
+                     mr = Variable(h, "mr" + key, m0);
+        ASSERT_TRUE(Update(h, "ResourceApplyRMSProp", {{"T", dtype}},
+                           {wr, vr, mr, Number(dtype, rate), Number(dtype, beta2),
+                            Number(dtype, momentum), Number(dtype, epsilon), g})
+                        .ok());
+        for (int64_t i = 0; i < n; ++i) {
+          v[i] = beta2 * dv[i] + (1 - beta2) * dg[i] * dg[i];
+          m[i] = momentum * dm[i] + rate * dg[i] / std::sqrt(v[i] + epsilon);
+          expected[i] = dw[i] - m[i];
+        }
+        ExpectNear(Read(h, vr), v, tolerance);
+        ExpectNear(Read(h, mr), m, tolerance);
+        ExpectNear(Read(h, wr), expected, tolerance);
 
         const Tensor wa = Variable(h, "wa" + key, w0), ma = Variable(h, "ma" + key, m0),
                      va = Variable(h, "va" + key, v0);

@@ -64,6 +64,7 @@ constexpr ShardingCase kCases[] = {
     {"ShapeN", "", "[8];[8]", "B S(0)", "!shape unresolved along a split dimension"},
     {"PadV2", "", "[8,4];((0,0),(1,1));[]", "S(0) B B", "S(0) B B -> S(0)"},
     {"PadV2", "", "[8,4];((0,0),(1,1));[]", "P B B", "B B B -> B"},
+    {"CheckNumerics", R"(message="x")", "[8]", "S(0)", "S(0) -> S(0)"},
     {"Slice", "", "[8,4];(0,1);(8,2)", "S(0) B B", "S(0) B B -> S(0) local 2:0"},
     {"Slice", "", "[8,4];(0,1);(-1,2)", "S(0) B B", "S(0) B B -> S(0)"},
     {"Slice", "", "[8,4];(0,1);(8,2)", "S(1) B B", "B B B -> B"},

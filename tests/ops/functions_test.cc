@@ -82,6 +82,17 @@ TEST_F(FunctionsTest, PoisonedValuesPassThroughAndTheFirstErrorStays) {
                          Slice(bad, {0}, {1}),
                          Pad(bad, {{0, 1}}),
                          Concat({bad, bad}, 0),
+                         Gather(bad, bad),
+                         GatherNd(bad, bad),
+                         ScatterNd(bad, bad, bad),
+                         UnsortedSegmentSum(bad, bad, bad),
+                         WhereTrue(bad),
+                         Unique(bad)[1],
+                         TopK(bad, 1)[1],
+                         DynamicStitch({bad}, {bad}),
+                         Print(bad, {bad}),
+                         CheckNumerics(bad, ""),
+                         GatherRows(bad, bad),
                          Stack({bad, bad}),
                          Unstack(bad, 2)[1],
                          Split(bad, 2, 0)[1],
@@ -111,6 +122,9 @@ TEST_F(FunctionsTest, PoisonedValuesPassThroughAndTheFirstErrorStays) {
     EXPECT_EQ(v.builder(), &b_);
   }
   EXPECT_FALSE(Assign(bad, bad).ok());
+  EXPECT_FALSE(Assert(bad, {bad}).ok());
+  EXPECT_FALSE(AddToRows(bad, bad, bad).ok());
+  EXPECT_FALSE(ApplyRmsProp(bad, bad, bad, bad, bad, bad, bad, bad).ok());
   EXPECT_FALSE(ApplyMomentum(bad, bad, bad, bad, bad, true).ok());
   EXPECT_FALSE(BroadcastGradientArgs(bad, bad)[1].ok());
   EXPECT_EQ(b_.status().message(), first);

@@ -15,6 +15,7 @@ std::vector<OpCase> ProductCases();
 std::vector<OpCase> ArrayCases();
 std::vector<OpCase> MovementCases();
 std::vector<OpCase> JoinCases();
+std::vector<OpCase> ScatterCases();  // and sets
 std::vector<OpCase> NnCases();
 std::vector<OpCase> ConvCases();  // and pools
 

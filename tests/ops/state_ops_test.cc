@@ -137,6 +137,51 @@ TEST_P(StateOpsTest, Momentum) {
   }
 }
 
+TEST_P(StateOpsTest, AdagradAndRmsProp) {
+  const double rate = 0.1, decay = 0.75, momentum = 0.5, epsilon = 1e-3;
+  const std::vector<double> gradient = {2, -1};
+  const Value w = Variable("w", {1, 2}), sum = Variable("sum", {0.5, 0.25});
+  const Value x = Variable("x", {1, 2}), square = Variable("square", {1, 1}),
+              m = Variable("m", {0, 0});
+  const Value g = Constant({{2}, gradient});
+  const Operation step = Group(b_, {ApplyAdagrad(w, sum, Number(rate), g),
+                                    ApplyRmsProp(x, square, m, Number(rate), Number(decay),
+                                                 Number(momentum), Number(epsilon), g)});
+  const Value read_w = ReadVariable(w), read_x = ReadVariable(x);
+  Start();
+  std::vector<double> ww = {1, 2}, ws = {0.5, 0.25}, wx = {1, 2}, wq = {1, 1}, wm = {0, 0};
+  for (int i = 0; i < 3; ++i) {
+    Step(step);
+    for (size_t k = 0; k < 2; ++k) {
+      ws[k] += gradient[k] * gradient[k];
+      ww[k] -= rate * gradient[k] / std::sqrt(ws[k]);
+      wq[k] = decay * wq[k] + (1 - decay) * gradient[k] * gradient[k];
+      wm[k] = momentum * wm[k] + rate * gradient[k] / std::sqrt(wq[k] + epsilon);
+      wx[k] -= wm[k];
+    }
+    Expect(read_w, ww);
+    Expect(read_x, wx);
+  }
+}
+
+// Reads of rows and their updates keep the program's order.
+TEST_P(StateOpsTest, RowsInOrder) {
+  const Value table = Variable("table", {1, 2, 3});
+  const Value one = Const(b_, Tensor::Of<int32_t>(Shape({2}), {1, 1}));
+  const Value before = GatherRows(table, one);
+  const Operation add = AddToRows(table, one, Constant({{2}, {10, 20}}));
+  const Value between = GatherRows(table, one);
+  const Operation sub = SubtractFromRows(table, one, Number(1));
+  const Value after = ReadVariable(table);
+  Start();
+  const auto got = GraphRunner::Run(*session_, {}, {before.name(), between.name(), after.name()},
+                                    {add.name(), sub.name()});
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ(ToArray((*got)[0])->values, (std::vector<double>{2, 2}));
+  EXPECT_EQ(ToArray((*got)[1])->values, (std::vector<double>{32, 32}));
+  EXPECT_EQ(ToArray((*got)[2])->values, (std::vector<double>{1, 30, 3}));
+}
+
 TEST_P(StateOpsTest, Adam) {
   const double rate = 0.01, beta1 = 0.9, beta2 = 0.99, epsilon = 1e-7;
   const std::vector<double> gradient = {2, -1, 0};
