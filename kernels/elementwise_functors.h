@@ -62,7 +62,7 @@ struct Abs {
 template <typename T>
 struct Sign {
   constexpr T operator()(T x) const {
-    return x > T(0) ? T(1) : (x < T(0) ? T(-1) : x);  // keeps NaN and signed zeros
+    return x > T(0) ? T(1) : (x < T(0) ? T(-1) : T(x + T(0)));  // NaN stays, -0 becomes 0
   }
 };
 template <typename T>
@@ -159,17 +159,18 @@ template <typename T>
 struct SigmoidGrad {
   constexpr T operator()(T y, T dy) const { return dy * y * (T(1) - y); }
 };
+// Where no gradient arrives, none leaves, though the slope may be infinite.
 template <typename T>
 struct SqrtGrad {
-  constexpr T operator()(T y, T dy) const { return dy * T(0.5) / y; }
+  constexpr T operator()(T y, T dy) const { return dy == T(0) ? T(0) : dy * T(0.5) / y; }
 };
 template <typename T>
 struct RsqrtGrad {
-  constexpr T operator()(T y, T dy) const { return T(-0.5) * dy * (y * y * y); }
+  constexpr T operator()(T y, T dy) const { return dy == T(0) ? T(0) : T(-0.5) * dy * (y * y * y); }
 };
 template <typename T>
 struct ReciprocalGrad {
-  constexpr T operator()(T y, T dy) const { return -dy * y * y; }
+  constexpr T operator()(T y, T dy) const { return dy == T(0) ? T(0) : -dy * y * y; }
 };
 template <typename T>
 struct ReluGrad {

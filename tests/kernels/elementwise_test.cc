@@ -324,6 +324,30 @@ TEST(ElementwiseTest, BinaryOpsBroadcast) {
   }
 }
 
+TEST(ElementwiseTest, SlopesThatAreInfiniteMeetNoGradient) {
+  KernelHarness h;
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor dy = Tensor::Of<float>(Shape({3}), {0, -0.0f, 1});
+  const Tensor zeros = Tensor::Of<float>(Shape({3}), {0, 0, 0});
+  const Tensor infinite = Tensor::Of<float>(Shape({3}), {inf, inf, inf});
+  const AttrMap attrs = {{"T", DType::kFloat}};
+  const Shape shape({3});
+  ExpectSameBits(h.RunOne("SqrtGrad", attrs, {zeros, dy}, DType::kFloat, shape),
+                 Tensor::Of<float>(shape, {0, 0, inf}));
+  ExpectSameBits(h.RunOne("RsqrtGrad", attrs, {infinite, dy}, DType::kFloat, shape),
+                 Tensor::Of<float>(shape, {0, 0, -inf}));
+  ExpectSameBits(h.RunOne("ReciprocalGrad", attrs, {infinite, dy}, DType::kFloat, shape),
+                 Tensor::Of<float>(shape, {0, 0, -inf}));
+}
+
+TEST(ElementwiseTest, SignOfZeroIsZero) {
+  KernelHarness h;
+  const Shape shape({3});
+  ExpectSameBits(h.RunOne("Sign", {{"T", DType::kFloat}},
+                          {Tensor::Of<float>(shape, {-0.0f, 0.0f, -3})}, DType::kFloat, shape),
+                 Tensor::Of<float>(shape, {0, 0, -1}));
+}
+
 TEST(ElementwiseTest, FloorsOfFloats) {
   KernelHarness h;
   const Tensor x = Tensor::Of<float>(Shape({4}), {7, -7, 7, -7});

@@ -24,9 +24,11 @@ const KernelRegistry& AllKernels() {
   return kernels;
 }
 
-GraphRunner::GraphRunner() : host_(PoolOptions()) {
+GraphRunner::GraphRunner(int devices) : host_(PoolOptions()) {
   UseOneLibraryThread();  // this thread runs kernels, too, while it waits for a step
-  devices_ = MakeCpuDevices(CpuDeviceOptions(), *host_.environment().scheduler);
+  CpuDeviceOptions options;
+  options.count = devices;
+  devices_ = MakeCpuDevices(options, *host_.environment().scheduler);
 }
 
 StatusOr<std::unique_ptr<Session>> GraphRunner::NewSession(const Graph& graph) {

@@ -16,11 +16,11 @@ namespace millrace::testing {
 // Every kernel of this build, registered once.
 const KernelRegistry& AllKernels();
 
-// A CPU device with all kernels, on which graphs run in this process. Variables live as long as it
+// CPU devices with all kernels, on which graphs run in this process. Variables live as long as it
 // does. Not thread-safe.
 class GraphRunner {
  public:
-  GraphRunner();
+  explicit GraphRunner(int devices = 1);
 
   StatusOr<std::unique_ptr<Session>> NewSession(const Graph& graph);
 

@@ -7,6 +7,8 @@ namespace millrace::testing {
 
 // `bytes` as one gzip member; a failed expectation if zlib refuses.
 std::string Gzip(const std::string& bytes);
+// What one gzip member holds; a failed expectation if it is none.
+std::string Gunzip(const std::string& bytes);
 
 }  // namespace millrace::testing
 
