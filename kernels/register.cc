@@ -19,6 +19,8 @@ void RegisterAllKernels(KernelRegistry& registry) {
   RegisterMatMulKernels(registry);
   RegisterBatchMatMulKernels(registry);
   RegisterConvKernels(registry);
+  RegisterDepthwiseConvKernels(registry);
+  RegisterBatchNormKernels(registry);
   RegisterPoolKernels(registry);
   RegisterBiasKernels(registry);
   RegisterSoftmaxKernels(registry);

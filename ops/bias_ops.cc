@@ -15,14 +15,17 @@ Value BiasAdd(Value x, Value bias, SourceLocation where) {
 
 namespace {
 
-Status CheckNhwc(const ShapeContext& c) {
-  const std::string format = c.attrs().GetOr("data_format", std::string("NHWC"));
-  if (format == "NHWC") return absl::OkStatus();
-  return Unimplemented("data_format '", format, "' is not provided; use 'NHWC'");
+// The axis that the bias goes along, of a value of that rank.
+int ChannelAxis(const AttrMap& attrs, int rank) {
+  const std::string format = attrs.GetOr("data_format", std::string("NHWC"));
+  return format == "NCHW" ? 1 : rank - 1;
+}
+
+AttrMap FormatOf(const AttrMap& attrs) {
+  return {{"data_format", attrs.GetOr("data_format", std::string("NHWC"))}};
 }
 
 Status BiasAddShape(ShapeContext& c) {
-  MR_RETURN_IF_ERROR(CheckNhwc(c));
   const PartialShape& value = c.input(0);
   MR_ASSIGN_OR_RETURN(const PartialShape bias, c.WithRank(1, 1));
   c.set_output(0, value);
@@ -31,21 +34,22 @@ Status BiasAddShape(ShapeContext& c) {
     return InvalidArgument("the value to add a bias to must have rank 2 or more, but has shape ",
                            value.ToString());
   }
-  const int last = value.rank() - 1;
+  const int axis = ChannelAxis(c.attrs(), value.rank());
   if (!bias.dim_known(0)) return absl::OkStatus();
-  if (value.dim_known(last) && value.dim(last) != bias.dim(0)) {
-    return InvalidArgument("the bias has ", bias.dim(0),
-                           " elements, but the last axis of the value ", value.ToString(), " has ",
-                           value.dim(last));
+  if (value.dim_known(axis) && value.dim(axis) != bias.dim(0)) {
+    return InvalidArgument("the bias has ", bias.dim(0), " elements, but axis ", axis,
+                           " of the value ", value.ToString(), " has ", value.dim(axis));
   }
   std::vector<int64_t> dims = Extents(value);
-  dims[last] = bias.dim(0);
+  dims[axis] = bias.dim(0);
   return SetOutput(c, 0, PartialShape::Create(dims));
 }
 
 Status BiasAddGradient(GradientContext& c) {
   c.set_dx(0, c.dy(0));
-  if (c.needs_dx(1)) c.set_dx(1, Call("BiasAddGrad", {c.dy(0)}, {}, SourceLocation::Current()));
+  if (c.needs_dx(1)) {
+    c.set_dx(1, Call("BiasAddGrad", {c.dy(0)}, FormatOf(c.attrs()), SourceLocation::Current()));
+  }
   return absl::OkStatus();
 }
 
@@ -58,7 +62,7 @@ Status BiasAddSharding(ShardingContext& c) {
     c.set_output(0, Sharding::Replicated());
     return absl::OkStatus();
   }
-  const Sharding channels = Sharding::Split(value.rank() - 1);
+  const Sharding channels = Sharding::Split(ChannelAxis(c.attrs(), value.rank()));
   if (x == channels || (x.kind != Sharding::kSplit && bias.kind == Sharding::kSplit)) {
     c.Require(0, channels);
     c.Require(1, Sharding::Split(0));
@@ -71,17 +75,26 @@ Status BiasAddSharding(ShardingContext& c) {
 }
 
 Status BiasAddGradShape(ShapeContext& c) {
-  MR_RETURN_IF_ERROR(CheckNhwc(c));
   const PartialShape& dy = c.input(0);
   c.set_output(0, PartialShape{PartialShape::kUnknown});
   if (!dy.has_rank()) return absl::OkStatus();
-  if (dy.rank() < 1) return InvalidArgument("out_backprop is a scalar: it has no channels");
-  c.set_output(0, PartialShape{dy.dim(dy.rank() - 1)});
+  if (dy.rank() < 2) {
+    return InvalidArgument("out_backprop must have rank 2 or more, but has shape ", dy.ToString());
+  }
+  c.set_output(0, PartialShape{dy.dim(ChannelAxis(c.attrs(), dy.rank()))});
   return absl::OkStatus();
 }
 
 Status BiasAddGradGradient(GradientContext& c) {
-  c.set_dx(0, BroadcastTo(c.dy(0), ShapeValue(c.input(0))));
+  Value g = c.dy(0);
+  const Value dy = c.input(0);
+  if (c.attrs().GetOr("data_format", std::string("NHWC")) == "NCHW") {
+    if (!dy.shape().has_rank()) {
+      return Unimplemented("the gradient of BiasAddGrad in NCHW needs the rank of its input");
+    }
+    for (int i = 2; i < dy.shape().rank(); ++i) g = ExpandDims(g, -1);
+  }
+  c.set_dx(0, BroadcastTo(g, ShapeValue(dy)));
   return absl::OkStatus();
 }
 
@@ -92,7 +105,7 @@ Status BiasAddGradSharding(ShardingContext& c) {
     c.Require(0, Sharding::Replicated());
     return absl::OkStatus();
   }
-  const bool channels = c.input(0).dim == dy.rank() - 1;
+  const bool channels = c.input(0).dim == ChannelAxis(c.attrs(), dy.rank());
   c.set_output(0, channels ? Sharding::Split(0) : Sharding::PartialSum());
   return absl::OkStatus();
 }
@@ -110,20 +123,19 @@ void RegisterBiasOps(OpRegistry& registry) {
                    .Gradient(BiasAddGradient)
                    .Sharding(BiasAddSharding)
                    .Traits({Trait::kInPlace, Trait::kCheap})
-                   .Doc("The value plus a vector along its last axis."));
-  registry.Add(
-      OpDef("BiasAddGrad")
-          .Input("out_backprop: T")
-          .Output("output: T")
-          .Attr("T: {float, double}")
-          .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
-          .Shape(BiasAddGradShape)
-          .Gradient(BiasAddGradGradient)
-          .Sharding(BiasAddGradSharding)
-          .Cost([](const ShapeContext& c) {
-            return OpCost{Elements(c.input(0)), TouchedBytes(c)};
-          })
-          .Doc("The gradient of BiasAdd for its bias: the sum over all but the last axis."));
+                   .Doc("The value plus a vector along its last axis, or axis 1 in NCHW."));
+  registry.Add(OpDef("BiasAddGrad")
+                   .Input("out_backprop: T")
+                   .Output("output: T")
+                   .Attr("T: {float, double}")
+                   .Attr("data_format: {'NHWC', 'NCHW'} = 'NHWC'")
+                   .Shape(BiasAddGradShape)
+                   .Gradient(BiasAddGradGradient)
+                   .Sharding(BiasAddGradSharding)
+                   .Cost([](const ShapeContext& c) {
+                     return OpCost{Elements(c.input(0)), TouchedBytes(c)};
+                   })
+                   .Doc("The gradient of BiasAdd for its bias: the sum over all other axes."));
 }
 
 }  // namespace millrace

@@ -7,6 +7,8 @@ namespace millrace {
 void RegisterNnOps(OpRegistry& registry) {
   RegisterBiasOps(registry);
   RegisterConvOps(registry);
+  RegisterDepthwiseConvOps(registry);
+  RegisterBatchNormOps(registry);
   RegisterPoolOps(registry);
   RegisterSoftmaxOps(registry);
 }

@@ -31,6 +31,28 @@ struct Conv2DOptions {
 Value Conv2D(Value x, Value filter, Conv2DOptions options = {},
              SourceLocation where = SourceLocation::Current());
 
+// As Conv2D, each channel with filters of its own: filter[fh,fw,c,m] gives [n,h',w',c*m].
+Value DepthwiseConv2D(Value x, Value filter, Conv2DOptions options = {},
+                      SourceLocation where = SourceLocation::Current());
+
+// Batch normalisation (Ioffe & Szegedy 2015) of x[n,h,w,c]: y = (x - m) / sqrt(v + epsilon) * scale
+// + offset, each channel with its own m and v: in training those of the batch, else `mean` and
+// `variance`.
+struct BatchNormOptions {
+  float epsilon = 1e-3f;
+  bool training = true;
+  float average_factor = 1;  // how much of the batch's statistics goes into the new ones
+};
+struct BatchNormalized {
+  Value y;
+  // In training the new statistics: average_factor * of the batch (the variance unbiased) + (1 -
+  // average_factor) * as given, which may be empty if average_factor is 1.
+  Value mean, variance;
+};
+BatchNormalized FusedBatchNorm(Value x, Value scale, Value offset, Value mean, Value variance,
+                               BatchNormOptions options = {},
+                               SourceLocation where = SourceLocation::Current());
+
 struct PoolOptions {
   int64_t window_height = 2;
   int64_t window_width = 2;

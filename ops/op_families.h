@@ -35,6 +35,8 @@ void RegisterRandomOps(OpRegistry& registry);
 // Of RegisterNnOps.
 void RegisterBiasOps(OpRegistry& registry);
 void RegisterConvOps(OpRegistry& registry);
+void RegisterDepthwiseConvOps(OpRegistry& registry);
+void RegisterBatchNormOps(OpRegistry& registry);
 void RegisterPoolOps(OpRegistry& registry);
 void RegisterSoftmaxOps(OpRegistry& registry);
 

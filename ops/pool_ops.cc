@@ -74,7 +74,7 @@ Status AvgPoolGradShape(ShapeContext& c) {
 
 AttrMap SharedAttrs(const AttrMap& attrs) {
   AttrMap shared;
-  for (const char* name : {"ksize", "strides", "padding", "data_format"}) {
+  for (const char* name : {"ksize", "strides", "padding", "explicit_paddings", "data_format"}) {
     if (const AttrValue* value = attrs.Find(name)) shared.Set(name, *value);
   }
   return shared;

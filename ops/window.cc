@@ -22,6 +22,27 @@ Status PairFromAttr(const AttrMap& attrs, absl::string_view name, int64_t pair[2
   return absl::OkStatus();
 }
 
+namespace {
+
+Status ReadPaddings(const std::vector<int64_t>& paddings, Window* w) {
+  constexpr int64_t kLargest = int64_t{1} << 30;
+  bool fits = paddings.size() == 8;
+  for (size_t i = 0; fits && i < 8; ++i) {
+    fits = paddings[i] >= 0 && paddings[i] <= (i < 2 || i > 5 ? 0 : kLargest);
+  }
+  if (!fits) {
+    return InvalidArgument(
+        "explicit_paddings must be [0, 0, top, bottom, left, right, 0, 0], none negative");
+  }
+  for (int i = 0; i < 2; ++i) {
+    w->before[i] = paddings[2 + 2 * i];
+    w->after[i] = paddings[3 + 2 * i];
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 StatusOr<Window> WindowFromAttrs(const AttrMap& attrs) {
   const std::string format = attrs.GetOr("data_format", std::string("NHWC"));
   if (format != "NHWC") {
@@ -31,10 +52,10 @@ StatusOr<Window> WindowFromAttrs(const AttrMap& attrs) {
   MR_RETURN_IF_ERROR(PairFromAttr(attrs, "strides", w.stride));
   if (attrs.Has("dilations")) MR_RETURN_IF_ERROR(PairFromAttr(attrs, "dilations", w.dilation));
   MR_ASSIGN_OR_RETURN(const std::string padding, attrs.Get<std::string>("padding"));
-  if (padding != "SAME" && padding != "VALID") {
-    return Unimplemented("padding '", padding, "' is not provided; use 'SAME' or 'VALID'");
-  }
-  if (!attrs.GetOr("explicit_paddings", std::vector<int64_t>()).empty()) {
+  const auto paddings = attrs.GetOr("explicit_paddings", std::vector<int64_t>());
+  if (padding == "EXPLICIT") {
+    MR_RETURN_IF_ERROR(ReadPaddings(paddings, &w));
+  } else if (!paddings.empty()) {
     return InvalidArgument("explicit_paddings are given, but padding is '", padding, "'");
   }
   w.same = padding == "SAME";
@@ -52,12 +73,16 @@ StatusOr<int64_t> WindowCount(const Window& w, int axis, int64_t extent, int64_t
     return InvalidArgument("the window has ", name, " ", window, " with dilation ",
                            w.dilation[axis]);
   }
-  if (reach >= extent) {
-    return InvalidArgument("a window of ", name, " ", window, " with dilation ", w.dilation[axis],
-                           " does not fit in an image of ", name, " ", extent,
-                           " under padding 'VALID'");
+  int64_t padded = 0;
+  if (!CheckedAdd(extent, w.before[axis] + w.after[axis], &padded)) {
+    return InvalidArgument("an image of ", name, " ", extent, " is too large to be padded");
   }
-  return (extent - reach - 1) / stride + 1;
+  if (reach >= padded) {
+    return InvalidArgument("a window of ", name, " ", window, " with dilation ", w.dilation[axis],
+                           " does not fit in an image of ", name, " ", padded,
+                           ", padding included");
+  }
+  return (padded - reach - 1) / stride + 1;
 }
 
 }  // namespace millrace

@@ -10,7 +10,10 @@ namespace millrace {
 struct Window {
   int64_t stride[2] = {1, 1};
   int64_t dilation[2] = {1, 1};
-  bool same = false;  // padding 'SAME', else 'VALID'
+  bool same = false;  // padding 'SAME'
+  // Padding before and after, of 'EXPLICIT'.
+  int64_t before[2] = {0, 0};
+  int64_t after[2] = {0, 0};
 };
 
 // The attributes strides, dilations (if there), padding, explicit_paddings and data_format;

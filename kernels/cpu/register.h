@@ -19,6 +19,8 @@ void RegisterScanKernels(KernelRegistry& registry);
 void RegisterMatMulKernels(KernelRegistry& registry);
 void RegisterBatchMatMulKernels(KernelRegistry& registry);
 void RegisterConvKernels(KernelRegistry& registry);
+void RegisterDepthwiseConvKernels(KernelRegistry& registry);
+void RegisterBatchNormKernels(KernelRegistry& registry);
 void RegisterPoolKernels(KernelRegistry& registry);
 void RegisterBiasKernels(KernelRegistry& registry);
 void RegisterSoftmaxKernels(KernelRegistry& registry);

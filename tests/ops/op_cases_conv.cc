@@ -13,24 +13,31 @@ struct Axis {
   int64_t stride = 1;
   int64_t dilation = 1;
   bool same = false;
+  int64_t before = 0, after = 0;  // explicit padding
 
   int64_t Reach(int64_t window) const { return (window - 1) * dilation + 1; }
   int64_t Count(int64_t extent, int64_t window) const {
-    return same ? (extent + stride - 1) / stride : (extent - Reach(window)) / stride + 1;
+    return same ? (extent + stride - 1) / stride
+                : (extent + before + after - Reach(window)) / stride + 1;
   }
   // Where window `at` begins; of uneven padding, the larger part is after.
   int64_t Begin(int64_t at, int64_t extent, int64_t window) const {
     const int64_t padding =
         std::max<int64_t>(0, (Count(extent, window) - 1) * stride + Reach(window) - extent);
-    return at * stride - (same ? padding / 2 : 0);
+    return at * stride - (same ? padding / 2 : before);
   }
 };
 
 struct Windows {
   Axis rows, columns;
   std::string Attrs() const {
-    return StrCat("strides=[1,", rows.stride, ",", columns.stride, ",1], padding=\"",
-                  rows.same ? "SAME" : "VALID", "\"");
+    const std::string strides =
+        StrCat("strides=[1,", rows.stride, ",", columns.stride, ",1], padding=\"");
+    if (rows.before + rows.after + columns.before + columns.after == 0) {
+      return StrCat(strides, rows.same ? "SAME" : "VALID", "\"");
+    }
+    return StrCat(strides, "EXPLICIT\", explicit_paddings=[0,0,", rows.before, ",", rows.after, ",",
+                  columns.before, ",", columns.after, ",0,0]");
   }
 };
 
@@ -107,6 +114,51 @@ Reference BackpropFilter(Windows w) {
   };
 }
 
+// As ForEachProduct, of depthwise convolutions: channel c of the image meets filters (c, m) and
+// gives channel c * multiplier + m.
+template <typename Visit>
+void ForEachDepthwise(const Windows& w, const Index& image, const Index& filter, Visit visit) {
+  const Array x = {image, {}}, f = {filter, {}};
+  const Array y = {OutputShape(w, image, filter[0], filter[1], filter[2] * filter[3]), {}};
+  ForEachPair(
+      w, image, filter[0], filter[1],
+      [&](const Index& out, const Index& in, int64_t row, int64_t column) {
+        for (int64_t c = 0; c < filter[2]; ++c) {
+          for (int64_t m = 0; m < filter[3]; ++m) {
+            visit(x.At(With(in, c)), f.At({row, column, c, m}), y.At(With(out, c * filter[3] + m)));
+          }
+        }
+      });
+}
+
+Reference Depthwise(Windows w) {
+  return [w](const std::vector<Array>& in) {
+    const Array &x = in[0], &f = in[1];
+    Array y = Zeros(OutputShape(w, x.shape, f.shape[0], f.shape[1], f.shape[2] * f.shape[3]));
+    ForEachDepthwise(w, x.shape, f.shape,
+                     [&](int64_t i, int64_t j, int64_t k) { y[k] += x[i] * f[j]; });
+    return std::vector<Array>{y};
+  };
+}
+
+Reference DepthwiseBackpropInput(Windows w) {
+  return [w](const std::vector<Array>& in) {
+    Array x = Zeros(Ints(in[0]));
+    ForEachDepthwise(w, x.shape, in[1].shape,
+                     [&](int64_t i, int64_t j, int64_t k) { x[i] += in[1][j] * in[2][k]; });
+    return std::vector<Array>{x};
+  };
+}
+
+Reference DepthwiseBackpropFilter(Windows w) {
+  return [w](const std::vector<Array>& in) {
+    Array f = Zeros(Ints(in[1]));
+    ForEachDepthwise(w, in[0].shape, f.shape,
+                     [&](int64_t i, int64_t j, int64_t k) { f[j] += in[0][i] * in[2][k]; });
+    return std::vector<Array>{f};
+  };
+}
+
 // Calls visit(output offset, image offset) for all that meet in a channel.
 template <typename Visit>
 void ForEachPooled(const Windows& w, int64_t window, const Index& image, Visit visit) {
@@ -172,6 +224,7 @@ std::vector<OpCase> ConvCases() {
   const Windows strided{{2, 1, true}, {3, 1, true}};
   const Windows by_two{{2, 1, false}, {2, 1, false}};
   const Windows dilated{{1, 2, false}, {1, 1, false}};
+  const Windows padded{{1, 1, false, 1, 0}, {2, 1, false, 1, 1}};
   const std::string dilations = ", dilations=[1,2,1,1]";
   constexpr double kTolerance = 1e-4;
   const std::vector<double> image = {1, 5, 2, 4, 8, 3, 7, 6, 9, 0, 11, 10, 15, 14, 13, 12};
@@ -194,6 +247,32 @@ std::vector<OpCase> ConvCases() {
       {"Conv2DBackpropFilter", dilated.Attrs() + dilations, "[1,5,3,1];(2,2,1,2);[1,3,2,2]",
        BackpropFilter(dilated), -2, 2, kTolerance},
 
+      {"Conv2D", padded.Attrs(), "[1,3,4,2];[2,3,2,2]", Conv2D(padded), -2, 2, kTolerance},
+      {"Conv2DBackpropInput", padded.Attrs(), "(1,3,4,1);[2,2,1,2];[1,3,3,2]",
+       BackpropInput(padded), -2, 2, kTolerance},
+      {"Conv2DBackpropFilter", padded.Attrs(), "[1,3,4,1];(2,2,1,2);[1,3,3,2]",
+       BackpropFilter(padded), -2, 2, kTolerance},
+
+      {"DepthwiseConv2dNative", valid.Attrs(), "[2,4,3,2];[2,2,2,3]", Depthwise(valid), -2, 2,
+       kTolerance},
+      {"DepthwiseConv2dNative", strided.Attrs(), "[1,5,4,3];[3,2,3,1]", Depthwise(strided), -2, 2,
+       kTolerance},
+      {"DepthwiseConv2dNative", dilated.Attrs() + dilations, "[1,5,3,1];[2,2,1,2]",
+       Depthwise(dilated), -2, 2, kTolerance},
+      {"DepthwiseConv2dNative", padded.Attrs(), "[1,3,4,2];[2,3,2,2]", Depthwise(padded), -2, 2,
+       kTolerance},
+      {"DepthwiseConv2dNative", valid.Attrs(), "[0,3,3,1];[2,2,1,1]", Depthwise(valid), -2, 2,
+       kTolerance},
+      {"DepthwiseConv2dNativeBackpropInput", same.Attrs(), "(2,4,3,2);[3,3,2,2];[2,4,3,4]",
+       DepthwiseBackpropInput(same), -2, 2, kTolerance},
+      {"DepthwiseConv2dNativeBackpropInput", by_two.Attrs(), "(2,5,4,1);[2,2,1,2];[2,2,2,2]",
+       DepthwiseBackpropInput(by_two), -2, 2, kTolerance},
+      {"DepthwiseConv2dNativeBackpropFilter", strided.Attrs(), "[2,5,4,2];(3,2,2,2);[2,3,2,4]",
+       DepthwiseBackpropFilter(strided), -2, 2, kTolerance},
+      {"DepthwiseConv2dNativeBackpropFilter", dilated.Attrs() + dilations,
+       "[1,5,3,1];(2,2,1,2);[1,3,2,2]", DepthwiseBackpropFilter(dilated), -2, 2, kTolerance},
+
+      {"MaxPool", PoolAttrs(padded, 2), "[1,3,4,2]", MaxPool(padded, 2)},
       {"MaxPool", PoolAttrs(by_two, 2), "[2,4,5,2]", MaxPool(by_two, 2)},
       {"MaxPool", PoolAttrs(same, 3), "[1,3,3,1]", MaxPool(same, 3)},
       {"MaxPool", PoolAttrs(strided, 2), "[1,3,4,2]", MaxPool(strided, 2), -5, -1},
