@@ -51,6 +51,15 @@ Value UnitVector(GraphBuilder& builder, int rank, int position, int64_t value) {
   return IntVector(builder, std::move(elements));
 }
 
+// The gradient of a concatenation of which only the step knows the axis or the rank.
+void SetPartsFoundInTheStep(GradientContext& c, int count) {
+  std::vector<Value> operands = {Cast(c.input(count), DType::kInt32)};
+  for (int i = 0; i < count; ++i) operands.push_back(ShapeOf(c.input(i)));
+  const std::vector<Value> offsets = c.builder().AddMany(
+      "ConcatOffset", operands, {{"N", int64_t{count}}}, count, SourceLocation::Current());
+  for (int i = 0; i < count; ++i) c.set_dx(i, CallSlice(c.dy(0), offsets[i], operands[i + 1]));
+}
+
 }  // namespace
 
 Status TransposeGradient(GradientContext& c) {
@@ -73,7 +82,8 @@ Status ConcatGradient(GradientContext& c) {
   const Ints axis_value = ConstantInput(c, count);
   const PartialShape y = c.output(0).shape();
   if (!axis_value || axis_value->size() != 1 || !y.has_rank()) {
-    return Unimplemented("the gradient of a concatenation needs a constant axis and a known rank");
+    SetPartsFoundInTheStep(c, count);
+    return absl::OkStatus();
   }
   const int rank = y.rank();
   MR_ASSIGN_OR_RETURN(const int axis, NormalizeAxis((*axis_value)[0], rank));

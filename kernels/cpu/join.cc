@@ -70,8 +70,9 @@ Status Join(KernelContext& context, const Shape& joined, int axis, const IntVect
   return absl::OkStatus();
 }
 
-// The opposite: `joined` to all outputs.
-Status Cut(KernelContext& context, const Tensor& joined, int axis, const IntVector& extents) {
+// The opposite: `joined` to all outputs, of shapes `shapes`.
+Status Cut(KernelContext& context, const Tensor& joined, int axis, const IntVector& extents,
+           const std::vector<Shape>& shapes) {
   const Rows rows = Rows::Along(joined.shape(), axis);
   if (joined.dtype() == DType::kString) {
     std::vector<std::vector<std::string>> strings(extents.size());
@@ -82,8 +83,7 @@ Status Cut(KernelContext& context, const Tensor& joined, int axis, const IntVect
       for (int64_t i = 0; i < n; ++i) strings[part][to + i] = std::string(joined.string(from + i));
     });
     for (size_t i = 0; i < extents.size(); ++i) {
-      const int output = static_cast<int>(i);
-      context.set_output(output, Tensor::Strings(context.output(output).shape(), strings[i]));
+      context.set_output(static_cast<int>(i), Tensor::Strings(shapes[i], strings[i]));
     }
     return absl::OkStatus();
   }
@@ -97,11 +97,29 @@ Status Cut(KernelContext& context, const Tensor& joined, int axis, const IntVect
   return absl::OkStatus();
 }
 
-class ConcatKernel final : public Kernel {
+// Outputs of strings are not allocated before the kernel runs, so that their shapes are kept here.
+struct OutputShapes final : PreparedShapes {
+  explicit OutputShapes(absl::Span<const Shape> s) : shapes(s.begin(), s.end()) {}
+  std::vector<Shape> shapes;
+};
+
+class JoiningKernel : public Kernel {
+ public:
+  StatusOr<std::unique_ptr<PreparedShapes>> Prepare(const PrepareContext& c) const final {
+    return std::unique_ptr<PreparedShapes>(std::make_unique<OutputShapes>(c.outputs));
+  }
+
+ protected:
+  static const std::vector<Shape>& Outputs(const KernelContext& context) {
+    return context.prepared<OutputShapes>().shapes;
+  }
+};
+
+class ConcatKernel final : public JoiningKernel {
  public:
   Status Compute(KernelContext& context) const override {
     const int n = context.num_inputs() - 1;
-    const Shape& shape = context.output(0).shape();
+    const Shape& shape = Outputs(context)[0];
     MR_ASSIGN_OR_RETURN(const int64_t given, HostInt(context.input(n), "the axis"));
     MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(given, shape.rank()));
     int64_t total = 0;
@@ -127,7 +145,7 @@ class ConcatKernel final : public Kernel {
 };
 
 // Base of those with an attribute `axis`.
-class AxisKernel : public Kernel {
+class AxisKernel : public JoiningKernel {
  public:
   explicit AxisKernel(const KernelConstruction& c) : axis_(c.attrs.GetOr<int64_t>("axis", 0)) {}
 
@@ -140,7 +158,7 @@ class PackKernel final : public AxisKernel {
   using AxisKernel::AxisKernel;
   Status Compute(KernelContext& context) const override {
     const Shape& each = context.input(0).shape();
-    const Shape& shape = context.output(0).shape();
+    const Shape& shape = Outputs(context)[0];
     MR_ASSIGN_OR_RETURN(const int axis, ResolveAxis(axis_, each.rank() + 1));
     for (int k = 1; k < context.num_inputs(); ++k) {
       if (context.input(k).shape() == each) continue;
@@ -161,12 +179,12 @@ class UnpackKernel final : public AxisKernel {
       return InvalidArgument("axis ", axis, " of the input ", x.shape().ToString(), " has extent ",
                              x.shape()[axis], ", but num is ", context.num_outputs());
     }
-    return Cut(context, x, axis, IntVector(context.num_outputs(), 1));
+    return Cut(context, x, axis, IntVector(context.num_outputs(), 1), Outputs(context));
   }
 };
 
 // Split and SplitV: the shapes of the outputs have been inferred from the operands.
-class SplitKernel final : public Kernel {
+class SplitKernel final : public JoiningKernel {
  public:
   SplitKernel(int value, int axis_operand) : value_(value), axis_operand_(axis_operand) {}
 
@@ -177,14 +195,14 @@ class SplitKernel final : public Kernel {
     IntVector extents;
     int64_t total = 0;
     for (int k = 0; k < context.num_outputs(); ++k) {
-      extents.push_back(context.output(k).shape()[axis]);
+      extents.push_back(Outputs(context)[k][axis]);
       total += extents.back();
     }
     if (total != x.shape()[axis]) {
       return InvalidArgument("the parts have ", total, " along axis ", axis, " of ",
                              x.shape().ToString());
     }
-    return Cut(context, x, axis, extents);
+    return Cut(context, x, axis, extents, Outputs(context));
   }
 
  private:

@@ -72,5 +72,18 @@ TEST_F(StringOpsTest, EqualComparesBytes) {
               {true, false, false, false});
 }
 
+TEST_F(StringOpsTest, StringsAreJoinedAndCut) {
+  const Value x = Strings({2, 2}, {"a", "", "a longer string than most", "d"});
+  const Value y = Strings({2, 1}, {"e", "f"});
+  const Value joined = Concat({x, y}, 1);
+  ExpectStrings(joined, {2, 3}, {"a", "", "e", "a longer string than most", "d", "f"});
+  ExpectStrings(Stack({y, y}, 1), {2, 2, 1}, {"e", "e", "f", "f"});
+  const std::vector<Value> rows = Unstack(joined, 2, 0);
+  ExpectStrings(rows[1], {3}, {"a longer string than most", "d", "f"});
+  const std::vector<Value> parts = Split(joined, 3, 1);
+  ExpectStrings(parts[0], {2, 1}, {"a", "a longer string than most"});
+  ExpectStrings(parts[2], {2, 1}, {"e", "f"});
+}
+
 }  // namespace
 }  // namespace millrace::testing

@@ -11,8 +11,10 @@ import time
 import oracle
 import binary
 import elementwise
+import movement
+import reductions
 
-MODULES = [elementwise, binary]
+MODULES = [elementwise, binary, reductions, movement]
 HERE = pathlib.Path(__file__).resolve().parent.parent
 
 

@@ -105,7 +105,7 @@ class Case:
                        if dx is not None]
             values = session.run([dx for _, dx in dxs], feeds, CALLER_RUNS)
             run.dxs = [(x, value) for (x, _), value in zip(dxs, values)]
-        except (LookupError, ValueError, tf.errors.OpError) as error:
+        except (LookupError, TypeError, ValueError, tf.errors.OpError) as error:
             run.dys, run.no_gradient = [], str(error)
 
     def _dy(self, name, y):
