@@ -14,10 +14,6 @@
 namespace millrace {
 namespace {
 
-// The version of the public op set that ours follows; readers take a graph without one for an
-// ancient one.
-constexpr int kProducer = 2474;
-
 // Deeper messages are refused: protobuf's parsers are recursive. Its binary one has this limit by
 // itself.
 constexpr int kMaxDepth = 100;
@@ -82,7 +78,7 @@ Status ParseBinary(absl::string_view bytes, GraphDef* def) {
 
 void ExportGraphDef(const Graph& graph, GraphDef* def) {
   def->Clear();
-  def->mutable_versions()->set_producer(kProducer);
+  def->mutable_versions()->set_producer(kGraphVersion);
   if (!graph.library().empty()) {
     // Bytes that came from outside: what does not parse is left out.
     if (!def->mutable_library()->ParseFromString(graph.library())) def->clear_library();

@@ -11,12 +11,17 @@
 
 namespace millrace {
 
+// The version of the public op set that this build follows. Exported graphs say so; readers take a
+// graph without a version for an ancient one.
+inline constexpr int kGraphVersion = 2474;
+
 // The annotation with the shapes of a node's outputs, for viewers. Left out of what is imported.
 inline constexpr char kOutputShapesAttr[] = "_output_shapes";
 
 // Adds the nodes of `def` to `graph`; they may name nodes that are already there. All or nothing.
 // InvalidArgument for unknown ops (all at once, with counts), missing inputs, cycles, dtypes or
-// shapes that do not fit; every message names the node. Attributes that an op does not have are
+// shapes that do not fit; every message names the node. So is a graph that wants a later version
+// than kGraphVersion to read it. Attributes that an op does not have are
 // passed over if they are empty, zero or false, as newer writers write out all defaults. Functions
 // join the graph's library, but for those whose name it has. `budget` bounds the memory of all
 // tensors in attributes together.

@@ -54,6 +54,7 @@ class Importer {
       : def_(def), graph_(graph), budget_(budget) {}
 
   Status Run() {
+    MR_RETURN_IF_ERROR(CheckVersion());
     MR_RETURN_IF_ERROR(CheckOps());
     MR_RETURN_IF_ERROR(IndexNames());
     MR_RETURN_IF_ERROR(CheckInputs());
@@ -72,6 +73,19 @@ class Importer {
   }
 
  private:
+  Status CheckVersion() const {
+    const VersionDef& versions = def_.versions();
+    const auto& bad = versions.bad_consumers();
+    if (versions.min_consumer() <= kGraphVersion &&
+        std::find(bad.begin(), bad.end(), kGraphVersion) == bad.end()) {
+      return absl::OkStatus();
+    }
+    return InvalidArgument("the graph, of version ", versions.producer(),
+                           ", wants to be read by version ", versions.min_consumer(),
+                           " or later, and this build follows version ", kGraphVersion,
+                           ": use a newer Millrace, or write the graph by an older program");
+  }
+
   // All unknown ops at once: whoever brings a graph wants to know what all is missing.
   Status CheckOps() const {
     std::map<std::string, int> unknown;

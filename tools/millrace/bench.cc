@@ -28,7 +28,7 @@ struct Options {
   int64_t rounds = 3;
   double seconds = 1;
   std::string folder = "/tmp/millrace-bench";
-  std::string output;
+  std::string out;
   std::string json;
   std::string step;
   std::string times;
@@ -68,16 +68,16 @@ Status WriteReport(FileSystem& files, const Options& options, const std::string&
   if (!options.json.empty()) {
     MR_RETURN_IF_ERROR(WriteFile(files, options.json, bench::ToJson(rows)));
   }
-  if (options.output.empty()) return absl::OkStatus();
+  if (options.out.empty()) return absl::OkStatus();
   std::string document;
-  if (files.Exists(options.output)) {
-    MR_ASSIGN_OR_RETURN(document, ReadFile(files, options.output));
+  if (files.Exists(options.out)) {
+    MR_ASSIGN_OR_RETURN(document, ReadFile(files, options.out));
   }
   const std::string text =
       StrCat("Millrace ", kVersion, peer.empty() ? "" : StrCat(" beside TensorFlow ", peer), ", ",
              options.rounds, " rounds in turn. Median (10th percentile; samples).\n\n",
              bench::ToMarkdown(rows));
-  return WriteFile(files, options.output,
+  return WriteFile(files, options.out,
                    bench::ReplaceSection(document, StrCat("suite ", options.suite), text));
 }
 
@@ -144,7 +144,7 @@ int BenchCommand(const std::vector<std::string>& arguments) {
       "Measures what a node, a step, a byte over the network and a training step cost; with "
       "--peers\nbeside TensorFlow on the same graphs, in turns. Prints a ratio a row: below "
       "1 is faster than\nthe peer.\n\n"
-      "  millrace bench --suite first --peers --output docs/benchmarks.md");
+      "  millrace bench --suite first --peers -o docs/benchmarks.md");
   flags.Add("suite", &options.suite, "the rows to measure: 'first'");
   flags.Add("peers", &options.peers, "measure TensorFlow, too (its C API, in the fastest setting)");
   flags.Add("tensorflow", &options.tensorflow,
@@ -155,7 +155,7 @@ int BenchCommand(const std::vector<std::string>& arguments) {
   flags.Add("rounds", &options.rounds, "times that each system is measured");
   flags.Add("seconds", &options.seconds, "of steps in each round");
   flags.Add("folder", &options.folder, "for graphs and logs");
-  flags.Add("output", &options.output, "write the table into that file of Markdown");
+  flags.Add("out", &options.out, "write the table into that file of Markdown; -o for short");
   flags.Add("json", &options.json, "write the figures there");
   flags.Add("step", &options.step, "only time the one step that this file describes");
   flags.Add("times", &options.times, "where --step leaves its times");

@@ -6,7 +6,11 @@ namespace millrace {
 
 int RunCommand(const std::string& name, const std::vector<std::string>& arguments, Flags& flags,
                absl::FunctionRef<Status()> run) {
-  const Status parsed = flags.Parse(arguments);
+  std::vector<std::string> expanded = arguments;
+  for (std::string& argument : expanded) {
+    if (argument == "-o") argument = "--out";
+  }
+  const Status parsed = flags.Parse(expanded);
   if (flags.help_wanted()) {
     std::fputs(flags.Help().c_str(), stdout);
     return 0;

@@ -14,10 +14,11 @@ namespace millrace {
 int PlaceCommand(const std::vector<std::string>& arguments);
 int ViewCommand(const std::vector<std::string>& arguments);
 int InspectCommand(const std::vector<std::string>& arguments);
+int RunGraphCommand(const std::vector<std::string>& arguments);
 int BenchCommand(const std::vector<std::string>& arguments);
 
-// Parses `arguments`, then runs. Prints the help that was asked for, or one line
-// "millrace place: <message>". Exit codes: 0, 1 for an error, 2 for wrong usage.
+// Parses `arguments`, in which -o is short for --out, then runs. Prints the help that was asked
+// for, or one line "millrace place: <message>". Exit codes: 0, 1 for an error, 2 for wrong usage.
 int RunCommand(const std::string& name, const std::vector<std::string>& arguments, Flags& flags,
                absl::FunctionRef<Status()> run);
 

@@ -35,6 +35,9 @@ constexpr Subcommand kSubcommands[] = {
     {"inspect", "FILE",
      "say what is in a file: graph, checkpoint, safetensors, events, placement report, IDX",
      millrace::InspectCommand},
+    {"run", "GRAPH.pb --feed x=a.npy --fetch y -o DIR",
+     "run steps of a saved graph, here or on a cluster, from arrays to arrays",
+     millrace::RunGraphCommand},
     {"bench", "--suite first [--peers]", "measure this build, beside TensorFlow if wanted",
      millrace::BenchCommand},
 };

@@ -52,10 +52,6 @@ Status View(const std::string& path, const Options& options) {
 }  // namespace
 
 int ViewCommand(const std::vector<std::string>& arguments) {
-  std::vector<std::string> expanded = arguments;
-  for (std::string& argument : expanded) {
-    if (argument == "-o") argument = "--out";
-  }
   Options options;
   Flags flags(kName,
               "Makes a self-contained page that shows a placed graph: scopes that open and close, "
@@ -67,7 +63,7 @@ int ViewCommand(const std::vector<std::string>& arguments) {
             "the placement report; '': placement.json beside the graph, if there is one");
   flags.Add("title", &options.title, "of the page");
   flags.AllowPositional(1, 1, "PLACED.pb");
-  return RunCommand(kName, expanded, flags, [&] { return View(flags.positional()[0], options); });
+  return RunCommand(kName, arguments, flags, [&] { return View(flags.positional()[0], options); });
 }
 
 }  // namespace millrace

@@ -186,6 +186,23 @@ TEST(ExportTest, ShapesDevicesAndVersions) {
   EXPECT_EQ(def.node(1).input(0), "^h");
 }
 
+TEST(ImportTest, AGraphFromTheFutureIsRefused) {
+  GraphDef def;
+  ExportGraphDef(ParseOrFail("done = NoOp()\n"), &def);
+  Graph graph(TestOps());
+  def.mutable_versions()->set_min_consumer(kGraphVersion);
+  EXPECT_TRUE(ImportGraphDef(def, graph).ok());
+  for (const bool bad : {false, true}) {
+    Graph other(TestOps());
+    def.mutable_versions()->set_min_consumer(bad ? 0 : kGraphVersion + 1);
+    if (bad) def.mutable_versions()->add_bad_consumers(kGraphVersion);
+    const Status status = ImportGraphDef(def, other);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(status.message().find("wants to be read by version"), absl::string_view::npos);
+    EXPECT_EQ(other.num_nodes(), 0);
+  }
+}
+
 TEST(ExportTest, AHandleIsAScalarToReaders) {
   GraphDef def;
   ExportGraphDef(ParseOrFail("w = VarHandleOp() {dtype=float, shape=[2,3]}\n"), &def);
