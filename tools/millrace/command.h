@@ -15,6 +15,7 @@ int PlaceCommand(const std::vector<std::string>& arguments);
 int ViewCommand(const std::vector<std::string>& arguments);
 int InspectCommand(const std::vector<std::string>& arguments);
 int RunGraphCommand(const std::vector<std::string>& arguments);
+int OpsCommand(const std::vector<std::string>& arguments);
 int BenchCommand(const std::vector<std::string>& arguments);
 
 // Parses `arguments`, in which -o is short for --out, then runs. Prints the help that was asked

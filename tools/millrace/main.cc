@@ -38,6 +38,7 @@ constexpr Subcommand kSubcommands[] = {
     {"run", "GRAPH.pb --feed x=a.npy --fetch y -o DIR",
      "run steps of a saved graph, here or on a cluster, from arrays to arrays",
      millrace::RunGraphCommand},
+    {"ops", "", "list the operations of this build", millrace::OpsCommand},
     {"bench", "--suite first [--peers]", "measure this build, beside TensorFlow if wanted",
      millrace::BenchCommand},
 };
