@@ -11,17 +11,34 @@
 namespace millrace {
 namespace {
 
-// The extent of dimension `i` of x, a constant if it is known.
-Value ExtentOf(Value x, int i) {
-  const PartialShape shape = x.shape();
-  if (shape.has_rank() && shape.dim_known(i)) {
-    return Scalar(*x.builder(), static_cast<double>(shape.dim(i)), DType::kInt32);
-  }
+// Element `i` of a vector, counted from its end if negative.
+Value Element(Value vector, int64_t i) {
   SliceOptions element;
   element.begin = {i};
   element.end = {i + 1};
   element.shrink_axis_mask = 1;
-  return TakeSlice(ShapeOf(x), element);
+  return TakeSlice(vector, element);
+}
+
+// The extent of dimension `i` of x, a constant if it is known.
+Value ExtentOf(Value x, int i) {
+  const PartialShape shape = x.shape();
+  const int at = i < 0 && shape.has_rank() ? i + shape.rank() : i;
+  if (shape.has_rank() && shape.dim_known(at)) {
+    return Scalar(*x.builder(), static_cast<double>(shape.dim(at)), DType::kInt32);
+  }
+  return Element(ShapeOf(x), i);
+}
+
+// The product of elements [from, to) of a shape; both ends are scalars.
+Value Product(Value shape, Value from, Value to) {
+  const Value part = Call("Slice", {shape, ExpandDims(from, 0), ExpandDims(to - from, 0)}, {},
+                          SourceLocation::Current());
+  return ReduceProd(part);
+}
+
+Value AsVector(std::initializer_list<Value> scalars) {
+  return Stack(absl::MakeConstSpan(scalars.begin(), scalars.size()), 0, SourceLocation::Current());
 }
 
 std::vector<int64_t> Inverse(const std::vector<int64_t>& permutation) {
@@ -45,80 +62,92 @@ void AppendRange(std::vector<int64_t>* to, int begin, int end) {
 
 }  // namespace
 
-Status GatherGradient(GradientContext& c) {
-  const Value params = c.input(0), indices = c.input(1);
-  const auto axis_value = IntElement(c.builder().graph().ConstantValue(c.node().inputs()[2]));
-  if (!axis_value || !params.shape().has_rank() || !indices.shape().has_rank()) {
-    return Unimplemented("the gradient of a gather needs a constant axis and known ranks");
-  }
+namespace {
+
+// Of a gather without batch dimensions along a known axis of tensors of known ranks.
+Value GatheredAlong(int axis, Value params, Value indices, Value dy) {
   const int rank = params.shape().rank(), picks = indices.shape().rank();
-  MR_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(*axis_value, rank));
-  const int64_t given = c.attrs().GetOr<int64_t>("batch_dims", 0);
-  const int batch = static_cast<int>(given < 0 ? given + picks : given);
-  const Value dy = c.dy(0);
-  if (!dy.ok()) return absl::OkStatus();  // poisoned: the builder knows why
-  // dy[batch, outer, picks, inner] to [batch, picks, outer, inner], whose slices are summed by
-  // index to [batch * extent, outer, inner].
-  std::vector<int64_t> order;
-  AppendRange(&order, 0, batch);
-  AppendRange(&order, axis, axis + picks - batch);
-  AppendRange(&order, batch, axis);
-  AppendRange(&order, axis + picks - batch, rank - 1 + picks - batch);
-  const Value slices = Permuted(dy, order);
-  // ... and from [batch, extent, outer, inner] to params' own order.
-  std::vector<int64_t> summed;
-  AppendRange(&summed, 0, batch);
-  summed.push_back(axis);
-  AppendRange(&summed, batch, axis);
+  // dy[outer, picks, inner] to [picks, outer, inner], whose slices are summed by index to [extent,
+  // outer, inner], and from there to params' own order.
+  std::vector<int64_t> order, summed = {axis};
+  AppendRange(&order, axis, axis + picks);
+  AppendRange(&order, 0, axis);
+  AppendRange(&order, axis + picks, rank - 1 + picks);
+  AppendRange(&summed, 0, axis);
   AppendRange(&summed, axis + 1, rank);
-  if (batch == 0) {
-    c.set_dx(
-        0, Permuted(UnsortedSegmentSum(slices, indices, ExtentOf(params, axis)), Inverse(summed)));
-    return absl::OkStatus();
-  }
-  // Indices count within their batch; ids count through all of them.
-  GraphBuilder& b = c.builder();
-  const DType index = indices.dtype();
+  const Value sums = UnsortedSegmentSum(Permuted(dy, order), indices, ExtentOf(params, axis));
+  return Permuted(sums, Inverse(summed));
+}
+
+// Of any gather, by shapes that are known in the step.
+Value GatheredInBatches(int64_t batch_dims, Value params, Value indices, Value axis, Value dy) {
+  GraphBuilder& b = *params.builder();
   const Value zero = Scalar(b, 0, DType::kInt32), one = Scalar(b, 1, DType::kInt32);
-  const Value shape = ShapeValue(params), extent = ExtentOf(params, axis);
-  const Value batch_shape = Slice(shape, {0}, {batch});
-  const Value batches = ReduceProd(batch_shape);
-  Value offsets = Cast(Range(zero, batches, one), index) * Cast(extent, index);
-  const Value ones = IntVector(b, std::vector<int64_t>(picks - batch, 1));
-  offsets = Reshape(offsets, Concat({batch_shape, ones}, 0));
-  const Value sums = UnsortedSegmentSum(slices, Add(indices, offsets), batches * extent);
-  const Value own_shape = Gather(shape, IntVector(b, summed), 0, SourceLocation::Current());
-  c.set_dx(0, Permuted(Reshape(sums, own_shape), Inverse(summed)));
+  const Value shape = ShapeValue(params), picked = ShapeValue(indices);
+  const Value rank = Rank(params), pick_rank = Rank(indices);
+  const Value at = FloorMod(Cast(axis, DType::kInt32), rank);
+  Value batch_end = Scalar(b, static_cast<double>(batch_dims), DType::kInt32);
+  if (batch_dims < 0) batch_end = batch_end + pick_rank;
+  // params[batches, outer, extent, inner], indices[batches, picks], dy[batches, outer, picks,
+  // inner]; ids count through all batches.
+  const Value batches = Product(shape, zero, batch_end), outer = Product(shape, batch_end, at);
+  const Value extent = Product(shape, at, at + one), inner = Product(shape, at + one, rank);
+  const Value picks = Product(picked, batch_end, pick_rank);
+  const std::vector<int64_t> swap = {0, 2, 1, 3};
+  const Value slices = Transpose(Reshape(dy, AsVector({batches, outer, picks, inner})), swap);
+  const Value starts = ExpandDims(Range(zero, batches, one) * extent, 1);
+  const Value ids = Reshape(indices, AsVector({batches, picks})) + Cast(starts, indices.dtype());
+  const Value sums = UnsortedSegmentSum(slices, ids, batches * extent);
+  const Value parts = Reshape(sums, AsVector({batches, extent, outer, inner}));
+  return Reshape(Transpose(parts, swap), shape);
+}
+
+}  // namespace
+
+Status GatherGradient(GradientContext& c) {
+  const Value params = c.input(0), indices = c.input(1), dy = c.dy(0);
+  if (!dy.ok()) return absl::OkStatus();  // poisoned: the builder knows why
+  const auto axis = IntElement(c.builder().graph().ConstantValue(c.node().inputs()[2]));
+  const int64_t batch_dims = c.attrs().GetOr<int64_t>("batch_dims", 0);
+  if (axis && batch_dims == 0 && params.shape().has_rank() && indices.shape().has_rank()) {
+    MR_ASSIGN_OR_RETURN(const int at, NormalizeAxis(*axis, params.shape().rank()));
+    c.set_dx(0, GatheredAlong(at, params, indices, dy));
+  } else {
+    c.set_dx(0, GatheredInBatches(batch_dims, params, indices, c.input(2), dy));
+  }
   return absl::OkStatus();
 }
 
 Status SegmentSumGradient(GradientContext& c) {
   const Value data = c.input(0), ids = c.input(1);
-  if (!data.shape().has_rank() || !ids.shape().has_rank()) {
-    return Unimplemented("the gradient of a segment sum needs known ranks");
-  }
   const Value dy = c.dy(0);
   if (!dy.ok()) return absl::OkStatus();
   const Value zero = Scalar(c.builder(), 0, ids.dtype());
   const Value rows = Gather(dy, Maximum(ids, zero), 0, SourceLocation::Current());
+  // As many dimensions as the data has, so that it goes along with whole rows.
   Value counts = GreaterEqual(ids, zero);
-  for (int i = ids.shape().rank(); i < data.shape().rank(); ++i) counts = ExpandDims(counts, -1);
+  if (data.shape().has_rank() && ids.shape().has_rank()) {
+    for (int i = ids.shape().rank(); i < data.shape().rank(); ++i) counts = ExpandDims(counts, -1);
+  } else {
+    const Value added = ExpandDims(Rank(data) - Rank(ids), 0);
+    const Value ones = Fill(added, Scalar(c.builder(), 1, DType::kInt32));
+    counts = Reshape(counts, Concat({ShapeOf(ids), ones}, 0));
+  }
   c.set_dx(0, Select(counts, rows, Scalar(c.builder(), 0, dy.dtype())));
   return absl::OkStatus();
 }
 
 Status TopKGradient(GradientContext& c) {
   const Value x = c.input(0);
-  if (!x.shape().has_rank()) {
-    return Unimplemented("the gradient of TopKV2 needs the rank of its input");
-  }
-  const int rank = x.shape().rank();
   GraphBuilder& b = c.builder();
   const Value one = Scalar(b, 1, DType::kInt32), zero = Scalar(b, 0, DType::kInt32);
   // Where each row of x begins among all elements, to be added to the indices in it.
   const Value size = Size(x);
-  const Value starts = Range(zero, size, Maximum(ExtentOf(x, rank - 1), one));
-  const Value outer = Slice(ShapeOf(x), {0}, {rank - 1});
+  const Value starts = Range(zero, size, Maximum(ExtentOf(x, -1), one));
+  SliceOptions all_but_last;
+  all_but_last.begin = {0};
+  all_but_last.end = {-1};
+  const Value outer = TakeSlice(ShapeOf(x), all_but_last);
   const Value offsets = ExpandDims(Reshape(starts, outer), -1);
   const Value ids = Add(Cast(c.output(1), DType::kInt32), offsets);
   c.set_dx(0, ReshapeLike(UnsortedSegmentSum(c.dy(0), ids, size), x));

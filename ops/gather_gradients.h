@@ -7,9 +7,9 @@
 // are dense.
 namespace millrace {
 
-// Of GatherV2. Needs a constant axis and known ranks.
+// Of GatherV2.
 Status GatherGradient(GradientContext& c);
-// Of UnsortedSegmentSum. Needs known ranks.
+// Of UnsortedSegmentSum.
 Status SegmentSumGradient(GradientContext& c);
 // Of TopKV2.
 Status TopKGradient(GradientContext& c);

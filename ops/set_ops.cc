@@ -31,6 +31,7 @@ namespace {
 
 Status WhereShape(ShapeContext& c) {
   const PartialShape& x = c.input(0);
+  if (x.has_rank() && x.rank() == 0) return InvalidArgument("a scalar has no indices");
   c.set_output(
       0, PartialShape{PartialShape::kUnknown, x.has_rank() ? x.rank() : PartialShape::kUnknown});
   return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/indices.h"
@@ -36,14 +38,32 @@ Status GatherSlices(KernelContext& context, const Tensor& params, const Tensor& 
   for (int i = axis + 1; i < params.shape().rank(); ++i) inner *= params.shape()[i];
   const int64_t extent = params.shape()[axis];
   const int64_t picks = batch == 0 ? 0 : indices.num_elements() / batch;
-  if (out.num_elements() != batch * outer * picks * inner) {
+  const bool strings = params.dtype() == DType::kString;  // no output is allocated for them
+  if (!strings && out.num_elements() != batch * outer * picks * inner) {
     return InvalidArgument("params ", params.shape().ToString(), " and indices ",
                            indices.shape().ToString(), " do not give an output of shape ",
                            out.shape().ToString());
   }
+  MR_RETURN_IF_ERROR(CheckIndices(indices, extent));
+  // The slice of params that slice i of the output is.
+  const auto slice = [&](int64_t i) {
+    const int64_t row = i / picks;  // of batch and outer
+    return row * extent + IndexAt(indices, row / outer * picks + i % picks);
+  };
+  if (strings) {
+    IntVector dims(params.shape().dims().begin(), params.shape().dims().begin() + axis);
+    for (int i = batch_dims; i < indices.shape().rank(); ++i) dims.push_back(indices.shape()[i]);
+    for (int i = axis + 1; i < params.shape().rank(); ++i) dims.push_back(params.shape()[i]);
+    MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    std::vector<std::string> picked;
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      picked.emplace_back(params.string(slice(i / inner) * inner + i % inner));
+    }
+    context.set_output(0, Tensor::Strings(shape, picked));
+    return absl::OkStatus();
+  }
   const int64_t size = static_cast<int64_t>(SizeOf(params.dtype()));
   if (size == 0) return Unimplemented("no gathering of ", Name(params.dtype()), " elements");
-  MR_RETURN_IF_ERROR(CheckIndices(indices, extent));
   const int64_t bytes = inner * size;
   if (bytes == 0) return absl::OkStatus();
   const char* from = static_cast<const char*>(params.raw_data());
@@ -51,9 +71,7 @@ Status GatherSlices(KernelContext& context, const Tensor& params, const Tensor& 
   ParallelRange(context, batch * outer * picks, std::max<int64_t>(1, 4 * kElementsPerTask / bytes),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t i = begin; i < end; ++i) {
-                    const int64_t row = i / picks;  // of batch and outer
-                    const int64_t index = IndexAt(indices, row / outer * picks + i % picks);
-                    std::memcpy(to + i * bytes, from + (row * extent + index) * bytes, bytes);
+                    std::memcpy(to + i * bytes, from + slice(i) * bytes, bytes);
                   }
                 });
   return absl::OkStatus();

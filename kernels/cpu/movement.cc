@@ -10,10 +10,12 @@
 namespace millrace {
 namespace {
 
-// The executor allocated the output from the inferred shape; what the operands say must agree.
-Status CheckOutputShape(const Shape& output, absl::Span<const int64_t> expected) {
-  if (output.dims() == expected) return absl::OkStatus();
+// The shape that the operands ask for. The executor allocated the output from the inferred shape,
+// but of strings: they must agree.
+StatusOr<Shape> OutputShape(KernelContext& context, absl::Span<const int64_t> expected) {
   MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(expected));
+  const Shape& output = context.output(0).shape();
+  if (output == shape || context.input(0).dtype() == DType::kString) return shape;
   return InvalidArgument("the operands ask for an output of shape ", shape.ToString(),
                          ", but it has ", output.ToString());
 }
@@ -22,7 +24,6 @@ class TransposeKernel final : public Kernel {
  public:
   Status Compute(KernelContext& context) const override {
     const Tensor& x = context.input(0);
-    Tensor& out = context.output(0);
     const int rank = x.shape().rank();
     MR_ASSIGN_OR_RETURN(const IntVector permutation, HostInts(context.input(1), "perm"));
     if (static_cast<int>(permutation.size()) != rank) {
@@ -30,7 +31,6 @@ class TransposeKernel final : public Kernel {
                              x.shape().ToString());
     }
     const auto in_strides = RowMajorStrides(x.shape());
-    const auto out_strides = RowMajorStrides(out.shape());
     std::array<bool, kMaxRank> seen{};
     IntVector dims;
     StridedCopy copy;
@@ -39,10 +39,15 @@ class TransposeKernel final : public Kernel {
       if (seen[from]) return InvalidArgument("perm names axis ", from, " twice");
       seen[from] = true;
       dims.push_back(x.shape()[from]);
-      copy.Add(x.shape()[from], in_strides[from], out_strides[i]);
     }
-    MR_RETURN_IF_ERROR(CheckOutputShape(out.shape(), dims));
-    return copy.Run(context, SizeOf(x.dtype()), x.raw_data(), out.mutable_raw_data());
+    MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape(context, dims));
+    const auto out_strides = RowMajorStrides(shape);
+    for (int i = 0; i < rank; ++i) {
+      const auto from =
+          static_cast<int>(permutation[i] < 0 ? permutation[i] + rank : permutation[i]);
+      copy.Add(shape[i], in_strides[from], out_strides[i]);
+    }
+    return copy.Run(context, x, 0, shape);
   }
 };
 
@@ -50,7 +55,6 @@ class SliceKernel final : public Kernel {
  public:
   Status Compute(KernelContext& context) const override {
     const Tensor& x = context.input(0);
-    Tensor& out = context.output(0);
     const int rank = x.shape().rank();
     MR_ASSIGN_OR_RETURN(const IntVector begin, HostInts(context.input(1), "begin"));
     MR_ASSIGN_OR_RETURN(const IntVector size, HostInts(context.input(2), "size"));
@@ -59,7 +63,6 @@ class SliceKernel final : public Kernel {
                              " entries, but the input has shape ", x.shape().ToString());
     }
     const auto in_strides = RowMajorStrides(x.shape());
-    const auto out_strides = RowMajorStrides(out.shape());
     StridedCopy copy;
     IntVector dims;
     int64_t offset = 0;
@@ -71,13 +74,11 @@ class SliceKernel final : public Kernel {
       }
       dims.push_back(size[i] == -1 ? extent - begin[i] : size[i]);
       offset += begin[i] * in_strides[i];
-      copy.Add(dims.back(), in_strides[i], out_strides[i]);
     }
-    MR_RETURN_IF_ERROR(CheckOutputShape(out.shape(), dims));
-    const size_t element = SizeOf(x.dtype());
-    return copy.Run(context, element,
-                    static_cast<const char*>(x.raw_data()) + offset * static_cast<int64_t>(element),
-                    out.mutable_raw_data());
+    MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape(context, dims));
+    const auto out_strides = RowMajorStrides(shape);
+    for (int i = 0; i < rank; ++i) copy.Add(shape[i], in_strides[i], out_strides[i]);
+    return copy.Run(context, x, offset, shape);
   }
 };
 

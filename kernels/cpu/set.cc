@@ -113,6 +113,7 @@ class WhereKernel final : public Kernel {
   Status Compute(KernelContext& context) const override {
     const Tensor& x = context.input(0);
     const int rank = x.shape().rank();
+    if (rank == 0) return InvalidArgument("a scalar has no indices");
     const T* const values = x.data<T>();
     const int64_t n = x.num_elements();
     const int64_t found = n - std::count(values, values + n, T(0));

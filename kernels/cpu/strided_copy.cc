@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
 
 #include "kernels/cpu/parallel.h"
 
@@ -135,6 +138,26 @@ Status StridedCopy::Run(KernelContext& context, size_t size, const void* in, voi
     default:
       return Unimplemented("elements of this dtype cannot be moved");
   }
+}
+
+Status StridedCopy::Run(KernelContext& context, const Tensor& x, int64_t offset,
+                        const Shape& shape) const {
+  if (x.dtype() != DType::kString) {
+    const size_t size = SizeOf(x.dtype());
+    return Run(context, size, static_cast<const char*>(x.raw_data()) + offset * size,
+               context.output(0).mutable_raw_data());
+  }
+  // Where each string comes from is found by moving their numbers.
+  std::vector<int64_t> numbers(x.num_elements()), from(shape.num_elements());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  MR_RETURN_IF_ERROR(Run(context, sizeof(int64_t), numbers.data() + offset, from.data()));
+  std::vector<std::string> strings;
+  strings.reserve(from.size());
+  for (const int64_t number : from) strings.emplace_back(x.string(number));
+  Tensor moved = Tensor::Strings(shape, strings);
+  if (!moved.valid()) return ResourceExhausted("no memory for ", from.size(), " strings");
+  context.set_output(0, std::move(moved));
+  return absl::OkStatus();
 }
 
 std::array<int64_t, kMaxRank> RowMajorStrides(const Shape& shape) {

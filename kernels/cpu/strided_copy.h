@@ -18,6 +18,10 @@ class StridedCopy {
   // Runs it for elements of `size` bytes (1, 2, 4 or 8), on the kernel's pool.
   Status Run(KernelContext& context, size_t size, const void* in, void* out) const;
 
+  // Runs it from the elements of x, from number `offset` on, to all of output 0, which has that
+  // shape. Of strings, too, for which the executor allocates no output.
+  Status Run(KernelContext& context, const Tensor& x, int64_t offset, const Shape& shape) const;
+
  private:
   friend struct StridedCopyRunner;
   struct Dim {

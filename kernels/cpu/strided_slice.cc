@@ -16,13 +16,14 @@ class StridedSliceKernelBase : public Kernel {
 
  protected:
   // The slice that operands 1 to 3 take of a tensor of shape `whole`, as a walk over it that goes
-  // with one over a tensor of the slice's own shape, `part`.
+  // with one over a tensor of the slice's own shape.
   struct Walk {
     int64_t offset = 0;  // of the first element in the whole
     std::array<int64_t, kMaxRank> strides{}, part_strides{}, extents{};
     int rank = 0;
+    Shape shape;  // of the slice
   };
-  StatusOr<Walk> WalkOver(KernelContext& context, const Shape& whole, const Shape& part) const {
+  StatusOr<Walk> WalkOver(KernelContext& context, const Shape& whole) const {
     StridedSliceSpec::Ints operands[3];
     for (int i = 0; i < 3; ++i) {
       MR_ASSIGN_OR_RETURN(const IntVector values, HostInts(context.input(i + 1), "the slice"));
@@ -35,11 +36,8 @@ class StridedSliceKernelBase : public Kernel {
         StridedSliceSpec::Create(attrs_, std::move(operands[0]), std::move(operands[1]),
                                  std::move(operands[2]), count));
     MR_ASSIGN_OR_RETURN(const StridedSlice slice, ResolveStridedSlice(spec, whole));
-    if (!slice.shape.IsFull() || *slice.shape.ToShape() != part) {
-      return InvalidArgument("the slice of ", whole.ToString(), " has shape ",
-                             slice.shape.ToString(), ", not ", part.ToString());
-    }
     Walk walk;
+    MR_ASSIGN_OR_RETURN(walk.shape, slice.shape.ToShape());
     walk.rank = whole.rank();
     const auto strides = RowMajorStrides(whole);
     int64_t part_stride = 1;
@@ -65,16 +63,16 @@ class StridedSliceKernel final : public StridedSliceKernelBase {
   using StridedSliceKernelBase::StridedSliceKernelBase;
   Status Compute(KernelContext& context) const override {
     const Tensor& x = context.input(0);
-    Tensor& out = context.output(0);
-    MR_ASSIGN_OR_RETURN(const Walk walk, WalkOver(context, x.shape(), out.shape()));
+    MR_ASSIGN_OR_RETURN(const Walk walk, WalkOver(context, x.shape()));
+    if (x.dtype() != DType::kString && context.output(0).shape() != walk.shape) {
+      return InvalidArgument("the slice of ", x.shape().ToString(), " has shape ",
+                             walk.shape.ToString(), ", not ", context.output(0).shape().ToString());
+    }
     StridedCopy copy;
     for (int i = 0; i < walk.rank; ++i) {
       copy.Add(walk.extents[i], walk.strides[i], walk.part_strides[i]);
     }
-    const auto element = static_cast<int64_t>(SizeOf(x.dtype()));
-    return copy.Run(context, element,
-                    static_cast<const char*>(x.raw_data()) + walk.offset * element,
-                    out.mutable_raw_data());
+    return copy.Run(context, x, walk.offset, walk.shape);
   }
 };
 
@@ -84,7 +82,11 @@ class StridedSliceGradKernel final : public StridedSliceKernelBase {
   Status Compute(KernelContext& context) const override {
     const Tensor& dy = context.input(4);
     Tensor& out = context.output(0);
-    MR_ASSIGN_OR_RETURN(const Walk walk, WalkOver(context, out.shape(), dy.shape()));
+    MR_ASSIGN_OR_RETURN(const Walk walk, WalkOver(context, out.shape()));
+    if (dy.shape() != walk.shape) {
+      return InvalidArgument("the slice of ", out.shape().ToString(), " has shape ",
+                             walk.shape.ToString(), ", but dy has ", dy.shape().ToString());
+    }
     StridedCopy copy;
     for (int i = 0; i < walk.rank; ++i) {
       copy.Add(walk.extents[i], walk.part_strides[i], walk.strides[i]);

@@ -108,6 +108,7 @@ constexpr ShapeCase kCases[] = {
     {"ScatterNd", "", "int32[2,1];[2];(-4)", "!shape has a negative extent: -4"},
     {"Where", "", "bool[2,3]", "[?,2]"},
     {"Where", "", "?", "[?,?]"},
+    {"Where", "", "bool[]", "!a scalar has no indices"},
     {"Unique", "", "[5]", "[?];[5]"},
     {"Unique", "", "[5,2]", "!input 0 has shape [5,2]"},
     {"ListDiff", "", "[5];[2]", "[?];[?]"},

@@ -11,10 +11,11 @@ import time
 import oracle
 import binary
 import elementwise
+import indexing
 import movement
 import reductions
 
-MODULES = [elementwise, binary, reductions, movement]
+MODULES = [elementwise, binary, reductions, movement, indexing]
 HERE = pathlib.Path(__file__).resolve().parent.parent
 
 
