@@ -13,9 +13,11 @@ import binary
 import elementwise
 import indexing
 import movement
+import nets
 import reductions
+import state
 
-MODULES = [elementwise, binary, reductions, movement, indexing]
+MODULES = [elementwise, binary, reductions, movement, indexing, nets, state]
 HERE = pathlib.Path(__file__).resolve().parent.parent
 
 

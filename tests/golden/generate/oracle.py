@@ -49,9 +49,10 @@ class Run:
         self.ys = [out.name for out in ys]
         self.xs = [out.name for out in xs]
         self.values, self.dys, self.error = [], [], 0
-        # Gradients that are known from elsewhere (see torch_values.py), by the name of the x.
-        self.dxs = [(out.name, value) for out, value in dxs or ()]
-        self.given = dxs is not None
+        self.dxs = []
+        # Computes the gradients from those of the one y, if TensorFlow has none (torch_values.py):
+        # by the name of the x.
+        self.other = dxs
 
 
 class Case:
@@ -94,7 +95,8 @@ class Case:
             return
         shapes = dict(zip(run.fetches, run.values))
         run.dys = [(y, self._dy(y, shapes[y])) for y in run.ys]
-        if run.given:
+        if run.other is not None:
+            run.dxs = run.other(run.dys[0][1])
             return
         try:
             with graph.as_default():
@@ -179,7 +181,8 @@ def op_case(op, inputs, name, *, static="known", const=(), precision=ELEMENTWISE
       static: what placeholders say of their shape.
       const: positions of inputs that are constants in the graph, not fed.
       differentiate: positions of inputs whose gradients are wanted; all floating ones by default.
-      dxs: gradients by position of the input, if TensorFlow has none.
+      dxs: computes the gradients by position of the input, from (inputs, dy, attrs), if TensorFlow
+        has none.
       any_zero: 0 is as good as -0, since TensorFlow itself has the one or the other by place.
     """
     graph = GraphWriter()
@@ -208,6 +211,8 @@ def op_case(op, inputs, name, *, static="known", const=(), precision=ELEMENTWISE
     ys = [out for out in fetches if tf.as_dtype(out.dtype).is_floating]
     if not gradient or not ys:
         xs, ys = [], []
-    given = None if dxs is None else [(outs[i], value) for i, value in dxs.items()]
-    return Case(name, op, graph, [Run(feeds, fetches, (), ys, xs, given)], precision,
-                any_zero)
+    def other(dy):
+        return [(outs[i].name, value) for i, value in dxs(inputs, dy, attrs).items()]
+
+    return Case(name, op, graph, [Run(feeds, fetches, (), ys, xs, other if dxs else None)],
+                precision, any_zero)
