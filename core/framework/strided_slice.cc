@@ -86,6 +86,12 @@ StatusOr<StridedSliceSpec> StridedSliceSpec::Create(const AttrMap& attrs, Ints b
   spec.ellipsis_mask = attrs.GetOr<int64_t>("ellipsis_mask", 0);
   spec.new_axis_mask = attrs.GetOr<int64_t>("new_axis_mask", 0);
   spec.shrink_axis_mask = attrs.GetOr<int64_t>("shrink_axis_mask", 0);
+  // Also where there are no entries: what a mask says must not depend on how many there are.
+  if (const auto ellipses = static_cast<uint64_t>(spec.ellipsis_mask);
+      (ellipses & (ellipses - 1)) != 0) {
+    return InvalidArgument("a slice may have one ellipsis, but ellipsis_mask is ",
+                           spec.ellipsis_mask, ", which has more than one bit");
+  }
   return spec;
 }
 
@@ -101,13 +107,9 @@ StatusOr<StridedSlice> ResolveStridedSlice(const StridedSliceSpec& spec,
       dims.push_back(extent);
     }
   };
-  bool ellipsis = false;
   for (int i = 0; i < spec.count; ++i) {
     const int at = static_cast<int>(slice.dims.size());
     if (Has(spec.ellipsis_mask, i)) {
-      if (ellipsis)
-        return InvalidArgument("a slice may have one ellipsis; entry ", i, " is another");
-      ellipsis = true;
       int after = 0;  // entries behind it that take a dimension
       for (int j = i + 1; j < spec.count; ++j) after += Has(spec.new_axis_mask, j) ? 0 : 1;
       take_all(std::min(input.rank(), input.rank() - after));

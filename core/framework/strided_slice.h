@@ -19,12 +19,12 @@ struct StridedSliceSpec {
   int count = 0;                 // entries
   int64_t begin_mask = 0;        // begin[i] does not count: from the first element
   int64_t end_mask = 0;          // end[i] does not count: to the last
-  int64_t ellipsis_mask = 0;     // all dimensions that the other entries leave; one entry at most
+  int64_t ellipsis_mask = 0;     // all dimensions that the other entries leave; one bit at most
   int64_t new_axis_mask = 0;     // a new dimension of extent 1
   int64_t shrink_axis_mask = 0;  // element begin[i] alone, and the dimension goes
 
-  // The masks are those of the attributes. InvalidArgument if the lengths differ or there are more
-  // than 32 entries.
+  // The masks are those of the attributes. InvalidArgument if the lengths differ, there are more
+  // than 32 entries, or more than one ellipsis.
   static StatusOr<StridedSliceSpec> Create(const AttrMap& attrs, Ints begin, Ints end, Ints strides,
                                            int count);
 };
@@ -40,8 +40,8 @@ struct StridedSlice {
   PartialShape shape;     // of the result: without dims that go, with the new ones
 };
 
-// InvalidArgument, naming the entry, for a second ellipsis, more entries than dimensions, a stride
-// of 0, an index out of range, or a stride that is not positive where one element is taken.
+// InvalidArgument, naming the entry, for more entries than dimensions, a stride of 0, an index out
+// of range, or a stride that is not positive where one element is taken.
 StatusOr<StridedSlice> ResolveStridedSlice(const StridedSliceSpec& spec, const PartialShape& input);
 
 }  // namespace millrace

@@ -24,6 +24,26 @@ class IdentityKernel final : public MetadataKernel {
   }
 };
 
+// The default that no step replaced. Its shape may have been unknown until now.
+class PlaceholderWithDefaultKernel final : public MetadataKernel {
+ public:
+  explicit PlaceholderWithDefaultKernel(const KernelConstruction& c)
+      : shape_(c.attrs.GetOr<PartialShape>("shape", PartialShape())) {}
+
+  Status Compute(KernelContext& context) const override {
+    const Tensor& x = context.input(0);
+    if (!shape_.IsCompatibleWith(x.shape())) {
+      return InvalidArgument("the default has shape ", x.shape().ToString(),
+                             ", but the attribute 'shape' is ", shape_.ToString());
+    }
+    context.set_output(0, x);
+    return absl::OkStatus();
+  }
+
+ private:
+  const PartialShape shape_;
+};
+
 // Shape, and ShapeN of several inputs.
 class ShapeKernel final : public MetadataKernel {
  public:
@@ -225,7 +245,7 @@ void RegisterShapeKernels(KernelRegistry& registry) {
   registry.Add("Identity", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("IdentityN", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("StopGradient", "CPU", MakeKernel<IdentityKernel>);
-  registry.Add("PlaceholderWithDefault", "CPU", MakeKernel<IdentityKernel>);
+  registry.Add("PlaceholderWithDefault", "CPU", MakeKernel<PlaceholderWithDefaultKernel>);
   registry.Add("PreventGradient", "CPU", MakeKernel<IdentityKernel>);
   registry.Add("Shape", "CPU", MakeKernel<ShapeKernel>);
   registry.Add("ShapeN", "CPU", MakeKernel<ShapeKernel>);

@@ -41,6 +41,16 @@ TEST(CheckTest, CheckNumericsNamesTheElement) {
   ExpectRefused(check(std::nanf("")), "element 1 of the [3] input is NaN");
 }
 
+TEST(CheckTest, ADefaultOfAnotherShapeIsRefused) {
+  const AttrMap attrs = {{"dtype", DType::kFloat}, {"shape", PartialShape({-1, 2})}};
+  const auto pass = [&](const Shape& shape) {
+    return RunOp("PlaceholderWithDefault", attrs, {Tensor::Zeros(DType::kFloat, shape)}, 1);
+  };
+  EXPECT_TRUE(pass({3, 2}).ok());
+  ExpectRefused(pass({3, 1}), "the default has shape [3,1], but the attribute 'shape' is [?,2]");
+  ExpectRefused(pass({2}), "the default has shape [2]");
+}
+
 TEST(CheckTest, IndicesOutOfRangeAreNamed) {
   const Tensor x = Tensor::Of<float>(Shape({2, 2}), {1, 2, 3, 4});
   const auto ints = [](const Shape& shape, std::vector<int32_t> values) {
