@@ -171,5 +171,39 @@ def sources():
         yield Case(f"Placeholder/{label}", "Placeholder", graph,
                    [Run([(x, value)], [graph.one("Identity", x)])], EXACT)
 
+    for label, dims, value in [("matrix", [2, 3], draw("f", [])), ("scalar", [], draw("f", [])),
+                               ("empty", [0, 2], draw("f", [])), ("int64", [4], np.asarray(7, L)),
+                               ("bool", [2], np.asarray(True)), ("rank_5", [1, 2, 1, 2, 1], draw("f", [], dtype=D))]:
+        for static, const in [("known", (0,)), ("nothing", ())]:
+            yield op_case("Fill", [np.asarray(dims, I), value], f"Fill/{label}_{static}", const=const,
+                          static=static, precision=EXACT)
+    for static in ("known", "nothing"):
+        yield op_case("Fill", [np.asarray([-1], I), draw("f", [])], f"Fill/refused_negative_{static}", static=static)
+    for label, ends in [("up", (2, 11, 3)), ("down", (5, -2, -2)), ("none", (3, 3, 1)),
+                        ("away", (0, 5, -1)), ("one", (0, 1, 7))]:
+        for dtype in (I, L, F, D):
+            yield op_case("Range", [np.asarray(e, dtype) for e in ends], f"Range/{label}_{np.dtype(dtype).name}",
+                          const=(0, 1, 2) if dtype in (I, F) else (), precision=EXACT, gradient=False)
+    yield op_case("Range", [np.asarray(e, F) for e in (0, 1, 0.1)], "Range/tenths", gradient=False)
+    for static in ("known", "nothing"):
+        yield op_case("Range", [np.asarray(e, I) for e in (0, 5, 0)], f"Range/refused_step_0_{static}", static=static)
+    for label, value in [("vector", draw("pd", [3])), ("scalar", draw("pd", [])), ("empty", draw("pd", [0, 2])),
+                         ("int64", np.asarray([1, 2], L)), ("text", ["a", "bc"])]:
+        graph = GraphWriter()
+        shape = list(np.asarray(value).shape)
+        y = graph.one("PlaceholderWithDefault", graph.const(value), name="y", shape=[None] * len(shape))
+        fed = np.asarray(value)[:1] if shape else value
+        z = graph.one("Identity", y)
+        yield Case(f"PlaceholderWithDefault/{label}", "PlaceholderWithDefault", graph,
+                   [Run(fetches=[z]), Run([(y, fed)], [z])], EXACT)
+    x = draw("gn", [4, 3, 2])
+    for label, ids in [("elements", [[3, 2, 1], [0, 0, 0], [3, 2, 1]]), ("rows", [[[1, 0]], [[2, 2]]]),
+                       ("slices", [[0]]), ("one", [1, 2]), ("none", np.zeros([0, 2], I))]:
+        for static, index in [("known", L), ("extents", I)]:
+            yield op_case("GatherNd", [x, np.asarray(ids, index)], f"GatherNd/{label}_{static}", static=static,
+                          precision=EXACT)
+    for label, ids in [("beyond", [[4]]), ("negative", [[-1]]), ("depth", [[0, 0, 0, 0]])]:
+        yield op_case("GatherNd", [x, np.asarray(ids, I)], f"GatherNd/refused_{label}", static="nothing")
+
 
 FAMILIES = {"updates": updates, "variables": variables, "checks": checks, "sources": sources}
