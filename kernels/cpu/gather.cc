@@ -102,14 +102,14 @@ class GatherKernel final : public BatchGatherKernel {
 // Along the dimension that follows the batch dimensions of a variable.
 class ResourceGatherKernel final : public BatchGatherKernel {
  public:
-  using BatchGatherKernel::BatchGatherKernel;
+  explicit ResourceGatherKernel(const KernelConstruction& c)
+      : BatchGatherKernel(c), dtype_(c.attrs.GetOr("dtype", DType::kInvalid)) {}
   Status Compute(KernelContext& context) const override {
-    MR_ASSIGN_OR_RETURN(Variable * variable, VariableInput(context, 0));
-    MR_ASSIGN_OR_RETURN(const Tensor params, variable->Read());
+    MR_ASSIGN_OR_RETURN(const Tensor params, ReadVariableInput(context, 0, dtype_));
     const Tensor& indices = context.input(1);
     const int rank = params.shape().rank();
     if (rank == 0) {
-      return InvalidArgument("variable '", variable->name(), "' is a scalar: it has no rows");
+      return InvalidArgument("the variable is a scalar: it has no rows");
     }
     MR_ASSIGN_OR_RETURN(const int batch, ResolveBatchDims(batch_dims_, indices.shape(), rank - 1));
     IntVector dims(indices.shape().dims().begin(), indices.shape().dims().end());
@@ -118,6 +118,9 @@ class ResourceGatherKernel final : public BatchGatherKernel {
     MR_RETURN_IF_ERROR(context.AllocateOutput(0, params.dtype(), shape));
     return GatherSlices(context, params, indices, batch, batch, context.output(0));
   }
+
+ private:
+  const DType dtype_;
 };
 
 class GatherNdKernel final : public Kernel {

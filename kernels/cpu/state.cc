@@ -65,13 +65,17 @@ class VarHandleKernel final : public Kernel {
 
 class ReadVariableKernel final : public Kernel {
  public:
+  explicit ReadVariableKernel(const KernelConstruction& c)
+      : dtype_(c.attrs.GetOr("dtype", DType::kInvalid)) {}
   bool IsExpensive() const override { return false; }
   Status Compute(KernelContext& context) const override {
-    MR_ASSIGN_OR_RETURN(Variable * variable, VariableInput(context, 0));
-    MR_ASSIGN_OR_RETURN(Tensor value, variable->Read());
+    MR_ASSIGN_OR_RETURN(Tensor value, ReadVariableInput(context, 0, dtype_));
     context.set_output(0, std::move(value));
     return absl::OkStatus();
   }
+
+ private:
+  const DType dtype_;
 };
 
 class AssignVariableKernel final : public Kernel {

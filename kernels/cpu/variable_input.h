@@ -20,6 +20,15 @@ inline StatusOr<Variable*> VariableInput(const KernelContext& context, int i) {
   return variable;
 }
 
+// The value of the variable whose handle is input i, which the node takes to be of `dtype`.
+inline StatusOr<Tensor> ReadVariableInput(const KernelContext& context, int i, DType dtype) {
+  MR_ASSIGN_OR_RETURN(Variable * variable, VariableInput(context, i));
+  MR_ASSIGN_OR_RETURN(Tensor value, variable->Read());
+  if (value.dtype() == dtype) return value;
+  return InvalidArgument("variable '", variable->name(), "' is ", Name(value.dtype()),
+                         ", but attribute 'dtype' is ", Name(dtype));
+}
+
 }  // namespace millrace
 
 #endif  // KERNELS_CPU_VARIABLE_INPUT_H_

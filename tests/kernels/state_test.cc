@@ -1,6 +1,7 @@
 #include <cmath>
 #include <map>
 
+#include "core/framework/resource.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/kernel_harness.h"
 
@@ -16,10 +17,11 @@ Status Update(KernelHarness& h, const char* op, AttrMap attrs, std::vector<Tenso
 }
 
 Tensor Read(KernelHarness& h, const Tensor& handle) {
-  return h.RunOwn("ReadVariableOp", {}, {handle});
+  const DType dtype = dynamic_cast<Variable&>(*handle.resource()).dtype();
+  return h.RunOwn("ReadVariableOp", {{"dtype", dtype}}, {handle});
 }
 
-Tensor Variable(KernelHarness& h, const std::string& name, const Tensor& value) {
+Tensor NewVariable(KernelHarness& h, const std::string& name, const Tensor& value) {
   const Tensor handle = Handle(h, name, value.dtype(), value.shape());
   EXPECT_TRUE(Update(h, "AssignVariableOp", {}, {handle, value}).ok());
   return handle;
@@ -34,7 +36,8 @@ TEST(StateTest, VariablesLiveOnTheDevice) {
   EXPECT_EQ(initialized(), 0);
   KernelHarness::Options own;
   own.own_outputs = 1;
-  const Status unset = h.Run("ReadVariableOp", {}, {handle}, {}, own).status();
+  const Status unset =
+      h.Run("ReadVariableOp", {{"dtype", DType::kFloat}}, {handle}, {}, own).status();
   EXPECT_EQ(unset.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(unset.message().find("'w'"), std::string::npos) << unset;
   ASSERT_TRUE(
@@ -57,7 +60,7 @@ TEST(StateTest, AssignAddAndSubLeaveValuesThatWereRead) {
   KernelHarness h;
   for (DType dtype : {DType::kFloat, DType::kDouble, DType::kInt32, DType::kInt64}) {
     const Tensor handle =
-        Variable(h, StrCat("w", Name(dtype)), FromDoubles(dtype, Shape({3}), {1, 2, 3}));
+        NewVariable(h, StrCat("w", Name(dtype)), FromDoubles(dtype, Shape({3}), {1, 2, 3}));
     const Tensor before = Read(h, handle);
     const Tensor delta = FromDoubles(dtype, Shape({3}), {10, 20, 30});
     ASSERT_TRUE(Update(h, "AssignAddVariableOp", {{"dtype", dtype}}, {handle, delta}).ok());
@@ -83,7 +86,7 @@ TEST(StateTest, RowsOfVariables) {
     };
     const AttrMap attrs = {{"dtype", dtype}};
     const Tensor table =
-        Variable(h, StrCat("table", Name(dtype)), tensor(Shape({3, 2}), {1, 2, 3, 4, 5, 6}));
+        NewVariable(h, StrCat("table", Name(dtype)), tensor(Shape({3, 2}), {1, 2, 3, 4, 5, 6}));
     const Tensor rows = Tensor::Of<int32_t>(Shape({3}), {2, 0, 2});
     ExpectNear(h.RunOwn("ResourceGather", attrs, {table, rows}), {5, 6, 1, 2, 5, 6}, 0);
     // An index that is there twice counts twice.
@@ -132,14 +135,14 @@ TEST(StateTest, OptimizersAgainstLoops) {
         const double rate = 0.25, momentum = 0.875, beta1 = 0.5, beta2 = 0.75, epsilon = 0.125;
         const AttrMap attrs = {{"T", dtype}, {"use_nesterov", nesterov}};
 
-        const Tensor w = Variable(h, "sgd" + key, w0);
+        const Tensor w = NewVariable(h, "sgd" + key, w0);
         ASSERT_TRUE(
             Update(h, "ResourceApplyGradientDescent", attrs, {w, Number(dtype, rate), g}).ok());
         std::vector<double> expected(n);
         for (int64_t i = 0; i < n; ++i) expected[i] = dw[i] - rate * dg[i];
         ExpectNear(Read(h, w), expected, tolerance);
 
-        const Tensor wm = Variable(h, "w" + key, w0), mm = Variable(h, "m" + key, m0);
+        const Tensor wm = NewVariable(h, "w" + key, w0), mm = NewVariable(h, "m" + key, m0);
         ASSERT_TRUE(Update(h, "ResourceApplyMomentum", attrs,
                            {wm, mm, Number(dtype, rate), g, Number(dtype, momentum)})
                         .ok());
@@ -151,7 +154,7 @@ TEST(StateTest, OptimizersAgainstLoops) {
         ExpectNear(Read(h, mm), m, tolerance);
         ExpectNear(Read(h, wm), expected, tolerance);
 
-        const Tensor wk = Variable(h, "wk" + key, w0), mk = Variable(h, "mk" + key, m0);
+        const Tensor wk = NewVariable(h, "wk" + key, w0), mk = NewVariable(h, "mk" + key, m0);
         ASSERT_TRUE(Update(h, "ResourceApplyKerasMomentum", attrs,
                            {wk, mk, Number(dtype, rate), g, Number(dtype, momentum)})
                         .ok());
@@ -163,7 +166,7 @@ TEST(StateTest, OptimizersAgainstLoops) {
         ExpectNear(Read(h, wk), expected, tolerance);
 
         const bool update_slots = nesterov;
-        const Tensor wg = Variable(h, "wg" + key, w0), vg = Variable(h, "vg" + key, v0);
+        const Tensor wg = NewVariable(h, "wg" + key, w0), vg = NewVariable(h, "vg" + key, v0);
         ASSERT_TRUE(Update(h, "ResourceApplyAdagrad",
                            {{"T", dtype}, {"update_slots", update_slots}},
                            {wg, vg, Number(dtype, rate), g})
@@ -175,8 +178,8 @@ TEST(StateTest, OptimizersAgainstLoops) {
         ExpectNear(Read(h, vg), v, tolerance);
         ExpectNear(Read(h, wg), expected, 10 * tolerance);
 
-        const Tensor wr = Variable(h, "wr" + key, w0), vr = Variable(h, "vr" + key, v0),
-                     mr = Variable(h, "mr" + key, m0);
+        const Tensor wr = NewVariable(h, "wr" + key, w0), vr = NewVariable(h, "vr" + key, v0),
+                     mr = NewVariable(h, "mr" + key, m0);
         ASSERT_TRUE(Update(h, "ResourceApplyRMSProp", {{"T", dtype}},
                            {wr, vr, mr, Number(dtype, rate), Number(dtype, beta2),
                             Number(dtype, momentum), Number(dtype, epsilon), g})
@@ -190,8 +193,8 @@ TEST(StateTest, OptimizersAgainstLoops) {
         ExpectNear(Read(h, mr), m, tolerance);
         ExpectNear(Read(h, wr), expected, tolerance);
 
-        const Tensor wa = Variable(h, "wa" + key, w0), ma = Variable(h, "ma" + key, m0),
-                     va = Variable(h, "va" + key, v0);
+        const Tensor wa = NewVariable(h, "wa" + key, w0), ma = NewVariable(h, "ma" + key, m0),
+                     va = NewVariable(h, "va" + key, v0);
         ASSERT_TRUE(
             Update(h, "ResourceApplyAdam", attrs,
                    {wa, ma, va, Number(dtype, beta1), Number(dtype, beta2), Number(dtype, rate),
@@ -214,8 +217,8 @@ TEST(StateTest, OptimizersAgainstLoops) {
 
 TEST(StateTest, OptimizersRefuseWhatDoesNotFit) {
   KernelHarness h;
-  const Tensor w = Variable(h, "w", Tensor::Zeros(DType::kFloat, Shape({3})));
-  const Tensor m = Variable(h, "m", Tensor::Zeros(DType::kFloat, Shape({3})));
+  const Tensor w = NewVariable(h, "w", Tensor::Zeros(DType::kFloat, Shape({3})));
+  const Tensor m = NewVariable(h, "m", Tensor::Zeros(DType::kFloat, Shape({3})));
   const Tensor rate = Tensor::Scalar<float>(1), good = Tensor::Zeros(DType::kFloat, Shape({3}));
   const Tensor bad = Tensor::Zeros(DType::kFloat, Shape({4}));
   const AttrMap attrs = {{"T", DType::kFloat}};
