@@ -59,12 +59,13 @@ class MillraceGraph final : public LoadedGraph {
 
 }  // namespace
 
-StatusOr<StepTimes> TimeMillrace(const StepRun& run) {
-  RuntimeOptions options;
-  options.threads = run.threads;
-  MR_ASSIGN_OR_RETURN(const std::unique_ptr<Runtime> runtime, Runtime::Create(options));
-  const Environment& environment = runtime->environment();
-  return TimeSteps(run, *environment.clock, [&]() -> StatusOr<std::unique_ptr<LoadedGraph>> {
+StatusOr<StepTimes> TimeMillrace(const StepRun& run, const Clock& clock) {
+  std::unique_ptr<Runtime> runtime;
+  return TimeSteps(run, clock, [&]() -> StatusOr<std::unique_ptr<LoadedGraph>> {
+    RuntimeOptions options;
+    options.threads = run.threads;
+    MR_ASSIGN_OR_RETURN(runtime, Runtime::Create(options));
+    const Environment& environment = runtime->environment();
     MR_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(*environment.files, run.graph));
     MR_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(bytes, run.graph, runtime->ops()));
     SessionOptions session;

@@ -52,8 +52,11 @@ class TensorflowServers final : public Servers {
 
 }  // namespace
 
+// Of an earlier run, a file would be taken for this one's.
 std::string Runner::NewPath(const std::string& name) {
-  return JoinPath(options_.folder, StrCat(++files_, "-", name));
+  const std::string path = JoinPath(options_.folder, StrCat(++files_, "-", name));
+  (void)environment_.files->Remove(path);
+  return path;
 }
 
 std::map<std::string, std::string> Runner::TensorflowEnvironment(bool onednn) const {

@@ -1,9 +1,24 @@
 #include "tools/bench/system.h"
 
+#include <sched.h>
+
 namespace millrace::bench {
+namespace {
+
+// A system of one thread may have helpers: the caller, a library's own pool. On one core they count
+// as one.
+void StayOnThisCore() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(sched_getcpu(), &cores);
+  sched_setaffinity(0, sizeof(cores), &cores);
+}
+
+}  // namespace
 
 StatusOr<StepTimes> TimeSteps(const StepRun& run, const Clock& clock,
                               absl::FunctionRef<StatusOr<std::unique_ptr<LoadedGraph>>()> load) {
+  if (run.threads == 1 && run.target.empty()) StayOnThisCore();
   StepTimes times;
   const auto seconds_since = [&](int64_t from) {
     return static_cast<double>(clock.NowNanos() - from) * 1e-9;

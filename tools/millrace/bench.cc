@@ -55,11 +55,12 @@ StatusOr<std::string> FindTensorflow(FileSystem& files, const std::string& given
       "), or run tools/interop once, which installs it under ", libraries);
 }
 
-Status TimeStep(const Options& options, FileSystem& files) {
+Status TimeStep(const Options& options, const Environment& environment) {
+  FileSystem& files = *environment.files;
   if (options.times.empty()) return InvalidArgument("--step needs --times, the file to write");
   MR_ASSIGN_OR_RETURN(const std::string text, ReadFile(files, options.step));
   MR_ASSIGN_OR_RETURN(const bench::StepRun run, bench::StepRun::FromJson(text, options.step));
-  MR_ASSIGN_OR_RETURN(const bench::StepTimes times, bench::TimeMillrace(run));
+  MR_ASSIGN_OR_RETURN(const bench::StepTimes times, bench::TimeMillrace(run, *environment.clock));
   return WriteFile(files, options.times, times.ToJson());
 }
 
@@ -86,7 +87,7 @@ Status Bench(const Options& options) {
   threads.threads = 1;
   const HostEnvironment host(threads);
   FileSystem& files = *host.environment().files;
-  if (!options.step.empty()) return TimeStep(options, files);
+  if (!options.step.empty()) return TimeStep(options, host.environment());
   if (options.suite != "first") {
     return InvalidArgument("there is no suite '", options.suite, "'; there is 'first'");
   }
