@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/indices.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/string_output.h"
 #include "kernels/cpu/variable_input.h"
 #include "kernels/host_values.h"
 
@@ -55,12 +55,9 @@ Status GatherSlices(KernelContext& context, const Tensor& params, const Tensor& 
     for (int i = batch_dims; i < indices.shape().rank(); ++i) dims.push_back(indices.shape()[i]);
     for (int i = axis + 1; i < params.shape().rank(); ++i) dims.push_back(params.shape()[i]);
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
-    std::vector<std::string> picked;
-    for (int64_t i = 0; i < shape.num_elements(); ++i) {
-      picked.emplace_back(params.string(slice(i / inner) * inner + i % inner));
-    }
-    context.set_output(0, Tensor::Strings(shape, picked));
-    return absl::OkStatus();
+    return OutputStrings(context, 0, shape, [&](int64_t i) {
+      return params.string(slice(i / inner) * inner + i % inner);
+    });
   }
   const int64_t size = static_cast<int64_t>(SizeOf(params.dtype()));
   if (size == 0) return Unimplemented("no gathering of ", Name(params.dtype()), " elements");

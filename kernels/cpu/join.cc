@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <cstring>
-#include <string>
+#include <vector>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/string_output.h"
 #include "kernels/host_values.h"
 
 // Tensors joined along an axis, and split again: blocks of memory that lie beside each other in the
@@ -52,13 +53,12 @@ Status Join(KernelContext& context, const Shape& joined, int axis, const IntVect
   const Rows rows = Rows::Along(joined, axis);
   const DType dtype = context.input(0).dtype();
   if (dtype == DType::kString) {
-    std::vector<std::string> strings(joined.num_elements());
+    std::vector<absl::string_view> strings(joined.num_elements());
     ForBlocks(context, rows, extents, [&](size_t part, int64_t from, int64_t to, int64_t n) {
       const Tensor& x = context.input(static_cast<int>(part));
-      for (int64_t i = 0; i < n; ++i) strings[to + i] = std::string(x.string(from + i));
+      for (int64_t i = 0; i < n; ++i) strings[to + i] = x.string(from + i);
     });
-    context.set_output(0, Tensor::Strings(joined, strings));
-    return absl::OkStatus();
+    return OutputStrings(context, 0, joined, [&](int64_t i) { return strings[i]; });
   }
   const auto size = static_cast<int64_t>(SizeOf(dtype));
   if (size == 0) return Unimplemented("no joining of ", Name(dtype), " tensors");
@@ -75,15 +75,16 @@ Status Cut(KernelContext& context, const Tensor& joined, int axis, const IntVect
            const std::vector<Shape>& shapes) {
   const Rows rows = Rows::Along(joined.shape(), axis);
   if (joined.dtype() == DType::kString) {
-    std::vector<std::vector<std::string>> strings(extents.size());
+    std::vector<std::vector<absl::string_view>> strings(extents.size());
     for (size_t i = 0; i < extents.size(); ++i) {
       strings[i].resize(rows.rows * extents[i] * rows.inner);
     }
     ForBlocks(context, rows, extents, [&](size_t part, int64_t to, int64_t from, int64_t n) {
-      for (int64_t i = 0; i < n; ++i) strings[part][to + i] = std::string(joined.string(from + i));
+      for (int64_t i = 0; i < n; ++i) strings[part][to + i] = joined.string(from + i);
     });
     for (size_t i = 0; i < extents.size(); ++i) {
-      context.set_output(static_cast<int>(i), Tensor::Strings(shapes[i], strings[i]));
+      MR_RETURN_IF_ERROR(OutputStrings(context, static_cast<int>(i), shapes[i],
+                                       [&](int64_t k) { return strings[i][k]; }));
     }
     return absl::OkStatus();
   }

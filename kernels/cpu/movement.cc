@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/base/checked_math.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
 #include "kernels/cpu/strided_copy.h"
@@ -135,29 +136,29 @@ class TileKernel final : public Kernel {
  public:
   Status Compute(KernelContext& context) const override {
     const Tensor& x = context.input(0);
-    Tensor& out = context.output(0);
     const int rank = x.shape().rank();
     MR_ASSIGN_OR_RETURN(const IntVector multiples, HostInts(context.input(1), "multiples"));
     if (static_cast<int>(multiples.size()) != rank) {
       return InvalidArgument("multiples has ", multiples.size(), " entries, but the input has ",
                              "shape ", x.shape().ToString());
     }
+    IntVector dims(rank);
+    for (int i = 0; i < rank; ++i) {
+      if (multiples[i] < 0 || !CheckedMul(x.shape()[i], multiples[i], &dims[i])) {
+        return InvalidArgument("dimension ", i, " of ", x.shape().ToString(), " cannot be had ",
+                               multiples[i], " times");
+      }
+    }
+    MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape(context, dims));
     const auto in_strides = RowMajorStrides(x.shape());
-    const auto out_strides = RowMajorStrides(out.shape());
+    const auto out_strides = RowMajorStrides(shape);
     StridedCopy copy;
     for (int i = 0; i < rank; ++i) {
-      const int64_t extent = x.shape()[i];
-      const int64_t to = out.shape().rank() == rank ? out.shape()[i] : -1;
-      const bool fits = extent == 0 ? to == 0 : to % extent == 0 && to / extent == multiples[i];
-      if (multiples[i] < 0 || to < 0 || !fits) {
-        return InvalidArgument("multiple ", multiples[i], " of dimension ", i,
-                               " does not lead from ", x.shape().ToString(), " to ",
-                               out.shape().ToString());
-      }
-      copy.Add(multiples[i], 0, extent * out_strides[i]);
-      copy.Add(extent, in_strides[i], out_strides[i]);
+      // The way to a repetition that is not there might overflow.
+      copy.Add(multiples[i], 0, multiples[i] > 1 ? x.shape()[i] * out_strides[i] : 0);
+      copy.Add(x.shape()[i], in_strides[i], out_strides[i]);
     }
-    return copy.Run(context, SizeOf(x.dtype()), x.raw_data(), out.mutable_raw_data());
+    return copy.Run(context, x, 0, shape);
   }
 };
 
@@ -165,20 +166,23 @@ class BroadcastToKernel final : public Kernel {
  public:
   Status Compute(KernelContext& context) const override {
     const Tensor& x = context.input(0);
-    Tensor& out = context.output(0);
-    const int lead = out.shape().rank() - x.shape().rank();
+    MR_ASSIGN_OR_RETURN(const IntVector dims, HostInts(context.input(1), "the shape"));
+    MR_ASSIGN_OR_RETURN(const Shape shape, OutputShape(context, dims));
+    const int lead = shape.rank() - x.shape().rank();
     const auto in_strides = RowMajorStrides(x.shape());
-    const auto out_strides = RowMajorStrides(out.shape());
+    const auto out_strides = RowMajorStrides(shape);
+    bool fits = lead >= 0;
     StridedCopy copy;
-    for (int i = 0; i < out.shape().rank(); ++i) {
+    for (int i = 0; fits && i < shape.rank(); ++i) {
       const int64_t own = i < lead ? 1 : x.shape()[i - lead];
-      if (lead < 0 || (own != 1 && own != out.shape()[i])) {
-        return InvalidArgument("shape ", x.shape().ToString(), " does not broadcast to ",
-                               out.shape().ToString());
-      }
-      copy.Add(out.shape()[i], own == 1 ? 0 : in_strides[i - lead], out_strides[i]);
+      fits = own == 1 || own == shape[i];
+      copy.Add(shape[i], own == 1 ? 0 : in_strides[i - lead], out_strides[i]);
     }
-    return copy.Run(context, SizeOf(x.dtype()), x.raw_data(), out.mutable_raw_data());
+    if (!fits) {
+      return InvalidArgument("shape ", x.shape().ToString(), " does not broadcast to ",
+                             shape.ToString());
+    }
+    return copy.Run(context, x, 0, shape);
   }
 };
 

@@ -1,8 +1,8 @@
-#include <string>
 #include <vector>
 
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/string_output.h"
 
 namespace millrace {
 namespace {
@@ -80,23 +80,22 @@ class SelectStringsKernel final : public Kernel {
     const BroadcastPlan<3>& plan = *prepared.broadcast;
     const bool* condition = context.input(0).data<bool>();
     const auto& s = plan.strides[plan.rank - 1];
-    std::vector<std::string> chosen(plan.num_elements);
+    // Which element each is: of the first branch, or the complement of one of the second.
+    MR_ASSIGN_OR_RETURN(Tensor numbers, context.AllocateScratch(DType::kInt64, prepared.output));
+    auto* const chosen = numbers.mutable_data<int64_t>();
     if (plan.num_elements > 0) {
       ForEachRow(plan, 0, plan.num_elements,
                  [&](int64_t at, const std::array<int64_t, 3>& from, int64_t n) {
                    for (int64_t i = 0; i < n; ++i) {
-                     const int branch = condition[from[0] + i * s[0]] ? 1 : 2;
                      chosen[at + i] =
-                         std::string(context.input(branch).string(from[branch] + i * s[branch]));
+                         condition[from[0] + i * s[0]] ? from[1] + i * s[1] : ~(from[2] + i * s[2]);
                    }
                  });
     }
-    Tensor out = Tensor::Strings(prepared.output, chosen);
-    if (!out.valid()) {
-      return ResourceExhausted("no memory for strings of shape ", prepared.output.ToString());
-    }
-    context.set_output(0, std::move(out));
-    return absl::OkStatus();
+    return OutputStrings(context, 0, prepared.output, [&](int64_t i) {
+      return chosen[i] >= 0 ? context.input(1).string(chosen[i])
+                            : context.input(2).string(~chosen[i]);
+    });
   }
 
  private:

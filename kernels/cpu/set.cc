@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "kernels/cpu/elementwise.h"
 #include "kernels/cpu/register.h"
+#include "kernels/cpu/string_output.h"
 #include "kernels/host_values.h"
 
 // Tensors as sets of their elements: which are there, which differ, which are largest.
@@ -18,27 +19,24 @@ template <typename T>
 struct Elements {
   using Key = T;
   static Key At(const Tensor& x, int64_t i) { return x.data<T>()[i]; }
-  static StatusOr<Tensor> Make(KernelContext& context, int output, const Tensor& from,
-                               const std::vector<int64_t>& places) {
+  static Status Make(KernelContext& context, int output, const Tensor& from,
+                     const std::vector<int64_t>& places) {
     const Shape shape{static_cast<int64_t>(places.size())};
     MR_RETURN_IF_ERROR(context.AllocateOutput(output, from.dtype(), shape));
     T* const to = context.output(output).mutable_data<T>();
     for (size_t i = 0; i < places.size(); ++i) to[i] = from.data<T>()[places[i]];
-    return context.output(output);
+    return absl::OkStatus();
   }
 };
 
 template <>
 struct Elements<std::string> {
-  using Key = std::string;
-  static Key At(const Tensor& x, int64_t i) { return std::string(x.string(i)); }
-  static StatusOr<Tensor> Make(KernelContext& context, int output, const Tensor& from,
-                               const std::vector<int64_t>& places) {
-    std::vector<std::string> strings;
-    for (const int64_t place : places) strings.push_back(At(from, place));
-    context.set_output(output,
-                       Tensor::Strings(Shape{static_cast<int64_t>(places.size())}, strings));
-    return context.output(output);
+  using Key = absl::string_view;
+  static Key At(const Tensor& x, int64_t i) { return x.string(i); }
+  static Status Make(KernelContext& context, int output, const Tensor& from,
+                     const std::vector<int64_t>& places) {
+    return OutputStrings(context, output, Shape{static_cast<int64_t>(places.size())},
+                         [&](int64_t i) { return from.string(places[i]); });
   }
 };
 
@@ -82,7 +80,7 @@ class UniqueKernel final : public SetKernel {
       if (is_new) places.push_back(i);
       which.push_back(at->second);
     }
-    MR_RETURN_IF_ERROR(Elements<T>::Make(context, 0, x, places).status());
+    MR_RETURN_IF_ERROR(Elements<T>::Make(context, 0, x, places));
     return OutputNumbers(context, 1, index_, which);
   }
 };
@@ -101,7 +99,7 @@ class ListDiffKernel final : public SetKernel {
     for (int64_t i = 0; i < x.num_elements(); ++i) {
       if (!taken.contains(Elements<T>::At(x, i))) places.push_back(i);
     }
-    MR_RETURN_IF_ERROR(Elements<T>::Make(context, 0, x, places).status());
+    MR_RETURN_IF_ERROR(Elements<T>::Make(context, 0, x, places));
     return OutputNumbers(context, 1, index_, places);
   }
 };

@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <string>
-#include <vector>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/string_output.h"
 
 namespace millrace {
 
@@ -148,16 +147,13 @@ Status StridedCopy::Run(KernelContext& context, const Tensor& x, int64_t offset,
                context.output(0).mutable_raw_data());
   }
   // Where each string comes from is found by moving their numbers.
-  std::vector<int64_t> numbers(x.num_elements()), from(shape.num_elements());
-  std::iota(numbers.begin(), numbers.end(), 0);
-  MR_RETURN_IF_ERROR(Run(context, sizeof(int64_t), numbers.data() + offset, from.data()));
-  std::vector<std::string> strings;
-  strings.reserve(from.size());
-  for (const int64_t number : from) strings.emplace_back(x.string(number));
-  Tensor moved = Tensor::Strings(shape, strings);
-  if (!moved.valid()) return ResourceExhausted("no memory for ", from.size(), " strings");
-  context.set_output(0, std::move(moved));
-  return absl::OkStatus();
+  MR_ASSIGN_OR_RETURN(Tensor numbers, context.AllocateScratch(DType::kInt64, x.shape()));
+  MR_ASSIGN_OR_RETURN(Tensor from, context.AllocateScratch(DType::kInt64, shape));
+  auto* const first = numbers.mutable_data<int64_t>();
+  std::iota(first, first + numbers.num_elements(), 0);
+  MR_RETURN_IF_ERROR(Run(context, sizeof(int64_t), first + offset, from.mutable_raw_data()));
+  return OutputStrings(context, 0, shape,
+                       [&](int64_t i) { return x.string(from.data<int64_t>()[i]); });
 }
 
 std::array<int64_t, kMaxRank> RowMajorStrides(const Shape& shape) {

@@ -85,5 +85,21 @@ TEST_F(StringOpsTest, StringsAreJoinedAndCut) {
   ExpectStrings(parts[2], {2, 1}, {"e", "f"});
 }
 
+TEST_F(StringOpsTest, StringsAreMovedAndRepeated) {
+  const Value x = Strings({2, 3}, {"a", "", "a longer string than most", "d", "e", "ff"});
+  ExpectStrings(Transpose(x, {1, 0}), {3, 2},
+                {"a", "d", "", "e", "a longer string than most", "ff"});
+  ExpectStrings(TakeSlice(x, {.begin = {1, 2}, .end = {2, 0}, .strides = {1, -1}}), {1, 2},
+                {"ff", "e"});
+  const Value y = Strings({2, 1}, {"a longer string than most", "b"});
+  ExpectStrings(Tile(y, IntVector(b_, {2, 2})), {4, 2},
+                {"a longer string than most", "a longer string than most", "b", "b",
+                 "a longer string than most", "a longer string than most", "b", "b"});
+  ExpectStrings(Tile(y, IntVector(b_, {1, 0})), {2, 0}, {});
+  ExpectStrings(BroadcastTo(y, IntVector(b_, {2, 2, 2})), {2, 2, 2},
+                {"a longer string than most", "a longer string than most", "b", "b",
+                 "a longer string than most", "a longer string than most", "b", "b"});
+}
+
 }  // namespace
 }  // namespace millrace::testing

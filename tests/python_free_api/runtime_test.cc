@@ -62,6 +62,21 @@ TEST(RuntimeTest, AMemoryLimitIsKept) {
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
 }
 
+// What a broadcast makes of few strings is limited as well.
+TEST(RuntimeTest, AMemoryLimitIsKeptByStrings) {
+  RuntimeOptions options;
+  options.memory_limit = 1 << 20;
+  const Tensor text = Tensor::Strings({}, {"some text"});
+  for (const int64_t count : {1 << 10, 1 << 20}) {
+    Program p(options);
+    const Value x = BroadcastTo(Placeholder(p.b, DType::kString, {}, "x"), IntVector(p.b, {count}));
+    const auto result = p.Run({{"x", text}}, {x});
+    EXPECT_EQ(result.status().code(),
+              count > 1 << 10 ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kOk)
+        << result.status();
+  }
+}
+
 // Twice its input.
 class TwiceKernel final : public Kernel {
  public:
