@@ -219,8 +219,9 @@ class DynamicStitchKernel final : public Kernel {
     for (size_t k = 1; k < dims.size(); ++k) inner *= dims[k];
     const DType dtype = context.input(count).dtype();
     const auto bytes = inner * static_cast<int64_t>(SizeOf(dtype));
-    if (SizeOf(dtype) == 0) return Unimplemented("no stitching of ", Name(dtype), " tensors");
     MR_ASSIGN_OR_RETURN(const Shape shape, Shape::Create(dims));
+    if (dtype == DType::kString) return StitchStrings(context, shape, inner);
+    if (SizeOf(dtype) == 0) return Unimplemented("no stitching of ", Name(dtype), " tensors");
     MR_RETURN_IF_ERROR(context.AllocateOutput(0, dtype, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
     char* const to = static_cast<char*>(context.output(0).mutable_raw_data());
@@ -233,6 +234,31 @@ class DynamicStitchKernel final : public Kernel {
       }
     }
     return absl::OkStatus();
+  }
+
+ private:
+  // Slices of `inner` strings each; places that no index names are empty.
+  static Status StitchStrings(KernelContext& context, const Shape& shape, int64_t inner) {
+    const int count = context.num_inputs() / 2;
+    // Which string each is, counted through all data; -1: none.
+    MR_ASSIGN_OR_RETURN(Tensor numbers, context.AllocateScratch(DType::kInt64, shape));
+    auto* const chosen = numbers.mutable_data<int64_t>();
+    std::fill_n(chosen, shape.num_elements(), -1);
+    std::vector<int64_t> starts = {0};  // of each datum
+    for (int i = 0; i < count; ++i) {
+      const Tensor& indices = context.input(i);
+      for (int64_t k = 0; k < indices.num_elements(); ++k) {
+        int64_t* const slice = chosen + indices.data<int32_t>()[k] * inner;
+        std::iota(slice, slice + inner, starts.back() + k * inner);
+      }
+      starts.push_back(starts.back() + context.input(count + i).num_elements());
+    }
+    return OutputStrings(context, 0, shape, [&](int64_t i) -> absl::string_view {
+      if (chosen[i] < 0) return "";
+      const auto after = std::upper_bound(starts.begin(), starts.end(), chosen[i]);
+      const auto datum = static_cast<int>(after - starts.begin()) - 1;
+      return context.input(count + datum).string(chosen[i] - starts[datum]);
+    });
   }
 };
 

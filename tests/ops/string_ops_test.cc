@@ -101,5 +101,22 @@ TEST_F(StringOpsTest, StringsAreMovedAndRepeated) {
                  "a longer string than most", "a longer string than most", "b", "b"});
 }
 
+TEST_F(StringOpsTest, StringsAreStitched) {
+  const auto indices = [&](const Shape& shape, std::initializer_list<int32_t> values) {
+    return Const(b_, Tensor::Of<int32_t>(shape, values));
+  };
+  const Value pair = Strings({2, 2}, {"a", "b", "a longer string than most", ""});
+  const Value row = Strings({2}, {"x", "y"});
+  ExpectStrings(DynamicStitch({indices({2}, {1, 0}), indices({}, {2})}, {pair, row}), {3, 2},
+                {"a longer string than most", "", "a", "b", "x", "y"});
+  // The later one wins; a place that none names is empty.
+  ExpectStrings(DynamicStitch({indices({2}, {3, 1}), indices({}, {3})}, {pair, row}), {4, 2},
+                {"", "", "a longer string than most", "", "", "", "x", "y"});
+  // Data without elements before others.
+  ExpectStrings(DynamicStitch({indices({0}, {}), indices({}, {0})}, {Strings({0, 2}, {}), row}),
+                {1, 2}, {"x", "y"});
+  ExpectStrings(DynamicStitch({indices({0}, {})}, {Strings({0, 2}, {})}), {0, 2}, {});
+}
+
 }  // namespace
 }  // namespace millrace::testing
