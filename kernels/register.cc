@@ -33,6 +33,7 @@ void RegisterAllKernels(KernelRegistry& registry) {
   RegisterGatherKernels(registry);
   RegisterScatterKernels(registry);
   RegisterSetKernels(registry);
+  RegisterStringKernels(registry);
   RegisterCheckKernels(registry);
   RegisterRandomKernels(registry);
   RegisterStateKernels(registry);

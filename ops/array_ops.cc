@@ -15,6 +15,7 @@ void RegisterArrayOps(OpRegistry& registry) {
   RegisterIndexOps(registry);
   RegisterScatterOps(registry);
   RegisterSetOps(registry);
+  RegisterStringOps(registry);
   RegisterCheckOps(registry);
   RegisterRandomOps(registry);
 }

@@ -120,6 +120,13 @@ std::vector<Value> TopK(Value x, int64_t k, bool sorted = true,
 Value DynamicStitch(absl::Span<const Value> indices, absl::Span<const Value> data,
                     SourceLocation where = SourceLocation::Current());
 
+// Strings joined element by element; scalars are repeated.
+Value StringJoin(absl::Span<const Value> values, absl::string_view separator = "",
+                 SourceLocation where = SourceLocation::Current());
+// "base-00002-of-00005" of a string and two int32 scalars.
+Value ShardedFilename(Value base, Value shard, Value shards,
+                      SourceLocation where = SourceLocation::Current());
+
 // Ends the step with an error that shows `data`, unless `condition` (a boolean scalar) is true.
 Operation Assert(Value condition, absl::Span<const Value> data,
                  SourceLocation where = SourceLocation::Current());

@@ -29,6 +29,7 @@ void RegisterRepeatOps(OpRegistry& registry);
 void RegisterIndexOps(OpRegistry& registry);
 void RegisterScatterOps(OpRegistry& registry);
 void RegisterSetOps(OpRegistry& registry);
+void RegisterStringOps(OpRegistry& registry);
 void RegisterCheckOps(OpRegistry& registry);
 void RegisterRandomOps(OpRegistry& registry);
 

@@ -33,6 +33,7 @@ void RegisterIndexKernels(KernelRegistry& registry);
 void RegisterGatherKernels(KernelRegistry& registry);
 void RegisterScatterKernels(KernelRegistry& registry);
 void RegisterSetKernels(KernelRegistry& registry);
+void RegisterStringKernels(KernelRegistry& registry);
 void RegisterCheckKernels(KernelRegistry& registry);
 void RegisterRandomKernels(KernelRegistry& registry);
 void RegisterStateKernels(KernelRegistry& registry);

@@ -125,6 +125,13 @@ constexpr ShapeCase kCases[] = {
     {"DynamicStitch", "", "(0);(1);[1,3];[1,2]",
      "!the elements of data 1 have shape [2], but those"},
 
+    {"StringJoin", "", "string[2];string[];string[?]", "[2]"},
+    {"StringJoin", "", "string[];string[]", "[]"},
+    {"StringJoin", "", "string[];?", "!'inputs'"},
+    {"StringJoin", "", "string[2];string[3]", "!input 1 has shape [3], but those before have [2]"},
+    {"ShardedFilename", "", "string[];=2;=5", "[]"},
+    {"ShardedFilename", "", "string[2];=2;=5", "!basename must be a scalar"},
+
     // Checks.
     {"Assert", "", "bool[];[2]", ""},
     {"Assert", "", "bool[2];[2]", "!condition must be a scalar"},

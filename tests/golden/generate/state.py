@@ -196,6 +196,19 @@ def sources():
         z = graph.one("Identity", y)
         yield Case(f"PlaceholderWithDefault/{label}", "PlaceholderWithDefault", graph,
                    [Run(fetches=[z]), Run([(y, fed)], [z])], EXACT)
+    for label, parts, separator in [("vectors", [["a", "b"], ["c", ""]], "-"), ("scalar", ["x", ["a", "b"]], ""),
+                                    ("scalars", ["a", "b", "c"], "/"), ("one", [["a"]], ","),
+                                    ("empty", [np.zeros([0], "S1"), "x"], "-")]:
+        for static in ("known", "nothing"):
+            yield op_case("StringJoin", [parts], f"StringJoin/{label}_{static}", static=static, precision=EXACT,
+                          separator=separator)
+    yield op_case("StringJoin", [[["a", "b"], ["c", "d", "e"]]], "StringJoin/refused_lengths", static="nothing")
+    for label, base, shard, shards in [("first", "model", 0, 1), ("third", "a/b.ckpt", 2, 5),
+                                       ("many", "x", 12345, 678901), ("no_name", "", 1, 2)]:
+        yield op_case("ShardedFilename", [base, np.asarray(shard, I), np.asarray(shards, I)],
+                      f"ShardedFilename/{label}", precision=EXACT)
+    yield op_case("ShardedFilename", [["a", "b"], np.asarray(0, I), np.asarray(1, I)],
+                  "ShardedFilename/refused_two_names", static="nothing")
     x = draw("gn", [4, 3, 2])
     for label, ids in [("elements", [[3, 2, 1], [0, 0, 0], [3, 2, 1]]), ("rows", [[[1, 0]], [[2, 2]]]),
                        ("slices", [[0]]), ("one", [1, 2]), ("none", np.zeros([0, 2], I))]:
