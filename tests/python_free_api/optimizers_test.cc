@@ -85,6 +85,27 @@ TEST_F(OptimizersTest, Adam) {
   ExpectNear(p_.ValueOf("optimizer/beta2_power"), {0.31640625});  // 0.75^4
 }
 
+TEST_F(OptimizersTest, Adagrad) {
+  Build(*Adagrad(0.1, 0.25));
+  // The sums of squares begin at 0.25.
+  ExpectNear(Step(1, -2), {1 - 0.1 / std::sqrt(1.25), -2 + 0.2 / std::sqrt(4.25)});
+  ExpectNear(Step(0, 1),
+             {1 - 0.1 / std::sqrt(1.25), -2 + 0.2 / std::sqrt(4.25) - 0.1 / std::sqrt(5.25)});
+  ExpectNear(p_.ValueOf("optimizer/w/adagrad_sum"), {1.25, 5.25});
+}
+
+TEST_F(OptimizersTest, RmsProp) {
+  Build(*RmsProp(0.1, 0.75, 0.5, 0.5));
+  // Step 1: s = 0.25 g^2 = (0.25, 1), m = 0.1 g / sqrt(s + 0.5).
+  const Pair m1 = {0.1 / std::sqrt(0.75), -0.2 / std::sqrt(1.5)};
+  ExpectNear(Step(1, -2), {1 - m1[0], -2 - m1[1]});
+  // Step 2, g = (2, 0): s = (0.1875 + 1, 0.75), m = 0.5 m + 0.1 g / sqrt(s + 0.5).
+  const Pair m2 = {0.5 * m1[0] + 0.2 / std::sqrt(1.6875), 0.5 * m1[1]};
+  ExpectNear(Step(2, 0), {1 - m1[0] - m2[0], -2 - m1[1] - m2[1]});
+  ExpectNear(p_.ValueOf("optimizer/w/rmsprop_square"), {1.1875, 0.75});
+  ExpectNear(p_.ValueOf("optimizer/w/rmsprop_momentum"), m2);
+}
+
 TEST_F(OptimizersTest, AnAdamStepIsAsLongAsTheRateWhateverTheGradient) {
   Build(*Adam());
   ExpectNear(Step(1e3, -1e3), {1 - 1e-3 / (1 + 1e-8 / (1e3 * std::sqrt(1e-3))),
@@ -102,6 +123,12 @@ TEST(OptimizerSettingsTest, AreCheckedWhenTheStepIsBuilt) {
       {Sgd(HUGE_VAL), "an optimizer's rate must be a number of at least 0, but is inf"},
       {Momentum(0.1, -0.5), "an optimizer's momentum must be a number of at least 0, but is -0.5"},
       {Momentum(nan), "an optimizer's rate must be a number of at least 0, but is nan"},
+      {Adagrad(-1), "an optimizer's rate must be a number of at least 0, but is -1"},
+      {Adagrad(0.1, 0), "an optimizer's initial sum must be above 0, but is 0"},
+      {RmsProp(nan), "an optimizer's rate must be a number of at least 0, but is nan"},
+      {RmsProp(0.1, 1), "an optimizer's decay must be in [0,1), but is 1"},
+      {RmsProp(0.1, 0.9, -1), "an optimizer's momentum must be a number of at least 0, but is -1"},
+      {RmsProp(0.1, 0.9, 0, 0), "an optimizer's epsilon must be above 0, but is 0"},
       {Adam(-1), "an optimizer's rate must be a number of at least 0, but is -1"},
       {Adam(0.1, 1), "an optimizer's beta1 must be in [0,1), but is 1"},
       {Adam(0.1, 0.9, -0.1), "an optimizer's beta2 must be in [0,1), but is -0.1"},
