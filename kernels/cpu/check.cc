@@ -48,17 +48,22 @@ class PrintKernel final : public Kernel {
   bool IsExpensive() const override { return false; }
   Status Compute(KernelContext& context) const override {
     context.set_output(0, context.input(0));
-    if (left_.load(std::memory_order_relaxed) >= 0 &&
-        left_.fetch_sub(1, std::memory_order_relaxed) <= 0) {
-      left_.store(0, std::memory_order_relaxed);
-      return absl::OkStatus();
-    }
+    if (!CountDown()) return absl::OkStatus();
     // The user asked for it: no level may hide it.
     LogError(message_, DataText(context, 1, summarize_));
     return absl::OkStatus();
   }
 
  private:
+  // Whether this step still logs. Steps that run at once must not take the count below zero, which
+  // stands for no limit.
+  bool CountDown() const {
+    int64_t left = left_.load(std::memory_order_relaxed);
+    while (left > 0 && !left_.compare_exchange_weak(left, left - 1, std::memory_order_relaxed)) {
+    }
+    return left != 0;
+  }
+
   const std::string message_;
   const int64_t summarize_;
   mutable std::atomic<int64_t> left_;  // negative: no limit

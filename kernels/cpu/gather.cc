@@ -125,10 +125,10 @@ class GatherNdKernel final : public Kernel {
   Status Compute(KernelContext& context) const override {
     const Tensor& params = context.input(0);
     Tensor& out = context.output(0);
-    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> slices,
-                        SlicesNamedBy(context.input(1), params.shape()));
     const auto size = static_cast<int64_t>(SizeOf(params.dtype()));
     if (size == 0) return Unimplemented("no gathering of ", Name(params.dtype()), " elements");
+    MR_ASSIGN_OR_RETURN(const std::vector<int64_t> slices,
+                        SlicesNamedBy(context.input(1), params.shape(), out.shape(), "the output"));
     const auto count = static_cast<int64_t>(slices.size());
     const int64_t bytes = count == 0 ? 0 : out.num_elements() / count * size;
     if (bytes == 0) return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "kernels/cpu/indices.h"
 
+#include "core/base/checked_math.h"
+
 namespace millrace {
 
 int64_t IndexAt(const Tensor& indices, int64_t i) {
@@ -26,16 +28,25 @@ Status CheckIndices(const Tensor& indices, int64_t extent) {
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<int64_t>> SlicesNamedBy(const Tensor& indices, const Shape& whole) {
+StatusOr<std::vector<int64_t>> SlicesNamedBy(const Tensor& indices, const Shape& whole,
+                                             const Shape& slices, absl::string_view what) {
   const Shape& shape = indices.shape();
   const int64_t depth = shape.rank() == 0 ? 0 : shape[shape.rank() - 1];
   if (shape.rank() == 0 || depth > whole.rank()) {
     return InvalidArgument("indices ", shape.ToString(),
                            " do not name slices of a tensor of shape ", whole.ToString());
   }
-  int64_t count = 1;  // not by division: depth may be 0
+  int64_t count = 1, inner = 1, elements = 0;  // not by division: depth may be 0
   for (int i = 0; i + 1 < shape.rank(); ++i) count *= shape[i];
-  std::vector<int64_t> slices(count, 0);
+  for (int i = static_cast<int>(depth); i < whole.rank(); ++i) inner *= whole[i];
+  if (!CheckedMul(count, inner, &elements) || elements != slices.num_elements()) {
+    return InvalidArgument(what, " has shape ", slices.ToString(), ", but indices ",
+                           shape.ToString(), " of ", whole.ToString(), " ask for ", count,
+                           " slices of ", inner, " elements");
+  }
+  // Indices of no dimension take no memory, so that more of them may be there than memory holds.
+  if (depth == 0 && inner == 0) return std::vector<int64_t>();
+  std::vector<int64_t> named(count, 0);
   for (int64_t i = 0; i < count; ++i) {
     for (int64_t k = 0; k < depth; ++k) {
       const int64_t index = IndexAt(indices, i * depth + k);
@@ -44,10 +55,10 @@ StatusOr<std::vector<int64_t>> SlicesNamedBy(const Tensor& indices, const Shape&
         return InvalidArgument("index ", index, " (of row ", i, " of indices, for dimension ", k,
                                ") is not in [0, ", extent, ")");
       }
-      slices[i] = slices[i] * extent + index;
+      named[i] = named[i] * extent + index;
     }
   }
-  return slices;
+  return named;
 }
 
 }  // namespace millrace

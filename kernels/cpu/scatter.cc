@@ -86,21 +86,12 @@ class ScatterNdKernel final : public Kernel {
     const Tensor& updates = context.input(1);
     Tensor& out = context.output(0);
     MR_ASSIGN_OR_RETURN(const std::vector<int64_t> slices,
-                        SlicesNamedBy(context.input(0), out.shape()));
+                        SlicesNamedBy(context.input(0), out.shape(), updates.shape(), "updates"));
     T* const to = out.mutable_data<T>();
     std::fill_n(to, out.num_elements(), T(0));
     const auto count = static_cast<int64_t>(slices.size());
     if (count == 0) return absl::OkStatus();
-    const Shape& indices = context.input(0).shape();
-    int64_t inner = 1;
-    for (auto i = static_cast<int>(indices[indices.rank() - 1]); i < out.shape().rank(); ++i) {
-      inner *= out.shape()[i];
-    }
-    if (updates.num_elements() != count * inner) {
-      return InvalidArgument("updates has shape ", updates.shape().ToString(), ", but indices ",
-                             indices.ToString(), " of ", out.shape().ToString(), " ask for ",
-                             count * inner, " elements");
-    }
+    const int64_t inner = updates.num_elements() / count;
     AddSlices<T>(context, slices, inner, {updates.data<T>()}, to);
     return absl::OkStatus();
   }

@@ -76,5 +76,50 @@ TEST(CheckTest, IndicesOutOfRangeAreNamed) {
                 "index -3 (element 1 of indices 0) is negative");
 }
 
+TEST(CheckTest, PrintLogsItsFirstNOfStepsThatRunAtOnce) {
+  for (const int64_t first_n : {0, 1, 3, -1}) {
+    KernelHarness h(/*threads=*/3);
+    const OpDef op("Print");
+    const AttrMap attrs = {{"T", DType::kFloat}, {"message", "seen "}, {"first_n", first_n}};
+    const NodeSignature signature;
+    auto kernel = h.registry().Create({"node", op, attrs, signature, h.device()});
+    ASSERT_TRUE(kernel.ok()) << kernel.status();
+    testing::internal::CaptureStderr();
+    const int64_t steps = 200;
+    h.device().pool().ParallelFor(steps, 1, [&](int64_t, int64_t) {
+      Tensor x = Tensor::Scalar<float>(7), out;
+      Tensor* const inputs[] = {&x};
+      KernelContext context(h.step(), inputs, absl::MakeSpan(&out, 1), nullptr);
+      EXPECT_TRUE((*kernel)->Compute(context).ok());
+      ExpectSameBits(out, x);
+    });
+    const std::string log = testing::internal::GetCapturedStderr();
+    int64_t lines = 0;
+    for (size_t at = 0; (at = log.find("seen ", at)) != std::string::npos; ++at) ++lines;
+    EXPECT_EQ(lines, first_n < 0 ? steps : first_n);
+  }
+}
+
+// Indices [count, 0] take no memory, whatever the count.
+TEST(CheckTest, ManyIndicesOfNoDimension) {
+  const int64_t many = int64_t{1} << 45;
+  const Tensor indices = Tensor::Zeros(DType::kInt32, Shape({many, 0}));
+  const Tensor none = Tensor::Zeros(DType::kFloat, Shape({0}));
+  const Tensor two = Tensor::Zeros(DType::kFloat, Shape({2}));
+  const auto size = [](int32_t n) { return Tensor::Of<int32_t>(Shape({1}), {n}); };
+  const AttrMap scatter = {{"T", DType::kFloat}};
+  EXPECT_EQ(RunOp("GatherNd", {{"Tparams", DType::kFloat}}, {none, indices}, 0,
+                  {{DType::kFloat, Shape({many, 0})}}),
+            absl::OkStatus());
+  EXPECT_EQ(RunOp("ScatterNd", scatter,
+                  {indices, Tensor::Zeros(DType::kFloat, Shape({many, 0})), size(0)}, 0,
+                  {{DType::kFloat, Shape({0})}}),
+            absl::OkStatus());
+  ExpectRefused(
+      RunOp("ScatterNd", scatter, {indices, two, size(2)}, 0, {{DType::kFloat, Shape({2})}}),
+      "updates has shape [2], but indices [35184372088832,0] of [2] ask for "
+      "35184372088832 slices of 2 elements");
+}
+
 }  // namespace
 }  // namespace millrace
